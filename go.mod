@@ -1,0 +1,3 @@
+module grange
+
+go 1.26
