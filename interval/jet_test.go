@@ -46,7 +46,11 @@ func build(t *rapid.T, depth int, a, b float64) function {
 		return function{func(x float64) float64 { return f.at(x) * g.at(x) }, f.jet.Mul(g.jet)}
 	case 3:
 		g := draw(t, depth-1, a, b)
-		return function{func(x float64) float64 { return f.at(x) / g.at(x) }, f.jet.Div(g.jet)}
+		quotient := function{func(x float64) float64 { return f.at(x) / g.at(x) }, f.jet.Div(g.jet)}
+		if g.jet.Value.Inverse().Magnitude() > 20 {
+			quotient.jet = interval.Unknown
+		}
+		return quotient
 	case 4:
 		k := rapid.Float64Range(-2, 2).Draw(t, "factor")
 		return function{func(x float64) float64 { return k*f.at(x) + 1 }, f.jet.Scale(k).Shift(1)}
