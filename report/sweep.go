@@ -145,7 +145,8 @@ func (f *sweepFigure) panel(p Panel, title string, top float64) *plot.Plot {
 		axis.Tick.Length = vg.Points(3.5)
 		axis.Padding = 0
 	}
-	out.Y.Min, out.Y.Max = 0, top*1.04
+	step := math.Max(1, roundStep(top/5))
+	out.Y.Min, out.Y.Max = 0, 1.02*step*math.Ceil(top/step)
 	out.Y.Tick.Marker = pointTicks{}
 	switch {
 	case len(f.Members) > listedMembers:
