@@ -17,17 +17,32 @@ var ErrCell = errors.New("lab: impossible cell")
 // Training is what a training run needs besides data and seed: the keys of a
 // scenario's training section that change its result.
 type Training struct {
-	Dataset    string  `json:"dataset"`
-	Model      string  `json:"model"`
-	Rounds     int     `json:"rounds"`
-	Epochs     int     `json:"epochs"`
-	Batch      int     `json:"batch"`
-	Rate       float64 `json:"rate"`
-	GlobalRate float64 `json:"global_rate"`
+	Dataset     string  `json:"dataset"`
+	Model       string  `json:"model"`
+	Rounds      int     `json:"rounds"`
+	Epochs      int     `json:"epochs"`
+	Batch       int     `json:"batch"`
+	Rate        float64 `json:"rate"`
+	GlobalRate  float64 `json:"global_rate"`
+	Momentum    float64 `json:"momentum,omitempty"`
+	WeightDecay float64 `json:"weight_decay,omitempty"`
+	Proximal    float64 `json:"proximal,omitempty"`
+	Split       Split   `json:"split,omitzero"`
 	// Fingerprint tells apart two data sets of the same name, such as two
 	// versions of a folder. Empty for data sets that never change.
 	Fingerprint string `json:"fingerprint,omitempty"`
 }
+
+// Split says how the data set was dealt out to the members. The zero value is
+// uniformly at random.
+type Split struct {
+	Kind   string    `json:"kind,omitempty"` // "shares" or "dirichlet"
+	Alpha  float64   `json:"alpha,omitempty"`
+	Shares []float64 `json:"shares,omitempty"`
+}
+
+// IsZero reports whether the split is the uniform one.
+func (s Split) IsZero() bool { return s.Kind == "" }
 
 // Cell is one training run: everything that determines its result.
 type Cell struct {
@@ -36,6 +51,9 @@ type Cell struct {
 	Contributions []int64   `json:"contributions"` // s_n
 	Noise         []float64 `json:"noise"`         // ε_n
 	Seed          uint64    `json:"seed"`
+	// Transitions has a full label transition matrix for members that have
+	// one instead of a noise rate; nil when nobody does.
+	Transitions [][][]float64 `json:"transitions,omitempty"`
 }
 
 // Total returns S.
