@@ -7,10 +7,15 @@ import (
 	"strconv"
 
 	xfont "golang.org/x/image/font"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/font/liberation"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	_ "gonum.org/v1/plot/vg/vgimg" // png
+	_ "gonum.org/v1/plot/vg/vgpdf" // pdf
+	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
 
 // Formats are the kinds of files a chart can be written as.
@@ -48,6 +53,7 @@ func (c Chart) File(format string) ([]byte, error) {
 		return nil, fmt.Errorf("chart: %w", err)
 	}
 	v := newVGCanvas(canvas, height)
+	v.outlines = format == "pdf"
 	v.rect(0, 0, width, height, Paper)
 	v.text(margin, margin+12, c.Title, 16, start, Ink, true)
 	v.legend(rows, margin, margin+34)
@@ -82,6 +88,9 @@ type vgCanvas struct {
 	height float64
 	fonts  *font.Cache
 	colors map[Color]color.Color
+	// outlines draws text as shapes: gonum's PDF canvas knows only the
+	// characters of one code page, without Greek letters.
+	outlines bool
 }
 
 func newVGCanvas(c vg.Canvas, height float64) *vgCanvas {
@@ -169,7 +178,53 @@ func (v *vgCanvas) text(x, y float64, s string, size float64, at anchor, c Color
 		p.X -= width
 	}
 	v.SetColor(v.colors[c])
+	if v.outlines {
+		v.fillOutlines(face, p, s)
+		return
+	}
 	v.FillString(face, p, s)
+}
+
+// fillOutlines draws text as filled shapes.
+func (v *vgCanvas) fillOutlines(face font.Face, at vg.Point, s string) {
+	var buffer sfnt.Buffer
+	const resolution = 1000 // font units are scaled to this many per em
+	em := fixed.I(resolution)
+	size := face.Font.Size / resolution
+	place := func(p fixed.Point26_6) vg.Point {
+		return vg.Point{X: at.X + size*vg.Length(p.X)/64, Y: at.Y - size*vg.Length(p.Y)/64}
+	}
+	for _, r := range s {
+		index, err := face.Face.GlyphIndex(&buffer, r)
+		if err != nil {
+			continue
+		}
+		segments, err := face.Face.LoadGlyph(&buffer, index, em, nil)
+		if err != nil {
+			continue
+		}
+		var path vg.Path
+		for _, segment := range segments {
+			a := segment.Args
+			switch segment.Op {
+			case sfnt.SegmentOpMoveTo:
+				path.Move(place(a[0]))
+			case sfnt.SegmentOpLineTo:
+				path.Line(place(a[0]))
+			case sfnt.SegmentOpQuadTo:
+				path.QuadTo(place(a[0]), place(a[1]))
+			case sfnt.SegmentOpCubeTo:
+				path.CubeTo(place(a[0]), place(a[1]), place(a[2]))
+			}
+		}
+		if len(path) > 0 { // not a space
+			path.Close()
+			v.Fill(path)
+		}
+		if advance, err := face.Face.GlyphAdvance(&buffer, index, em, xfont.HintingNone); err == nil {
+			at.X += size * vg.Length(advance) / 64
+		}
+	}
 }
 
 func (v *vgCanvas) legend(rows [][]entry, x0, y float64) {
