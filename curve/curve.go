@@ -1,14 +1,10 @@
 // Package curve has the accuracy curves clean(S): how good a model becomes
-// with S correctly labelled points. Each curve can be evaluated, enclosed over
-// an interval, and written as a mixture of exponentials e^(−tS), which is what
+// with S correctly labelled points. Each curve can be evaluated,
+// differentiated, and written as a mixture of exponentials e^(−tS), which is what
 // makes its Shapley value computable without sampling.
 package curve
 
-import (
-	"math"
-
-	"grange/interval"
-)
+import "math"
 
 // Component is one part of a mixture of exponentials: the curve contains
 //
@@ -43,23 +39,13 @@ func (c LogLinear) At(s float64) float64 {
 	return a[0]*math.Log(a[1]*s+a[2]) + a[3]*s + a[4]
 }
 
-// Bound encloses the curve on [lo, hi]: the logarithm and each of its
-// derivatives are monotone, so the ends enclose them.
-func (c LogLinear) Bound(lo, hi float64) interval.Jet {
+// Derivatives returns clean, clean′ and clean″ at S.
+func (c LogLinear) Derivatives(s float64) (value, slope, second float64) {
 	a := &c.Alpha
-	yl, yh := a[1]*lo+a[2], a[1]*hi+a[2]
-	if !(yl > 0 && yh > 0) {
-		return interval.Unknown
-	}
-	il, ih := a[1]/yl, a[1]/yh
-	logarithm := interval.Jet{
-		Value:  interval.Of(a[0]*math.Log(yl), a[0]*math.Log(yh)),
-		Slope:  interval.Of(a[0]*il, a[0]*ih),
-		Second: interval.Of(-a[0]*il*il, -a[0]*ih*ih),
-	}
-	logarithm.Value = logarithm.Value.Add(interval.Of(a[3]*lo, a[3]*hi)).Add(interval.Point(a[4]))
-	logarithm.Slope = logarithm.Slope.Add(interval.Point(a[3]))
-	return logarithm
+	y := a[1]*s + a[2]
+	relative := a[1] / y
+	slope = a[0] * relative
+	return a[0]*math.Log(y) + a[3]*s + a[4], slope + a[3], -slope * relative
 }
 
 // Mixture writes the logarithm by Frullani's integral:
@@ -83,19 +69,12 @@ type Power struct{ A, B, C, D float64 }
 // At returns clean(S).
 func (c Power) At(s float64) float64 { return c.A - c.B*math.Pow(s+c.C, -c.D) }
 
-// Bound encloses the curve on [lo, hi].
-func (c Power) Bound(lo, hi float64) interval.Jet {
-	yl, yh := lo+c.C, hi+c.C
-	if !(yl > 0 && yh > 0) {
-		return interval.Unknown
-	}
-	pl, ph := c.B*math.Pow(yl, -c.D), c.B*math.Pow(yh, -c.D)
-	sl, sh := c.D*pl/yl, c.D*ph/yh
-	return interval.Jet{
-		Value:  interval.Of(c.A-pl, c.A-ph),
-		Slope:  interval.Of(sl, sh),
-		Second: interval.Of(-(c.D+1)*sl/yl, -(c.D+1)*sh/yh),
-	}
+// Derivatives returns clean, clean′ and clean″ at S.
+func (c Power) Derivatives(s float64) (value, slope, second float64) {
+	y := s + c.C
+	loss := c.B * math.Pow(y, -c.D)
+	slope = c.D * loss / y
+	return c.A - loss, slope, -(c.D + 1) * slope / y
 }
 
 // Mixture writes the power by the Gamma integral:
@@ -120,14 +99,10 @@ type Exponential struct{ A, B, C float64 }
 // At returns clean(S).
 func (c Exponential) At(s float64) float64 { return c.A - c.B*math.Exp(-c.C*s) }
 
-// Bound encloses the curve on [lo, hi].
-func (c Exponential) Bound(lo, hi float64) interval.Jet {
-	el, eh := c.B*math.Exp(-c.C*lo), c.B*math.Exp(-c.C*hi)
-	return interval.Jet{
-		Value:  interval.Of(c.A-el, c.A-eh),
-		Slope:  interval.Of(c.C*el, c.C*eh),
-		Second: interval.Of(-c.C*c.C*el, -c.C*c.C*eh),
-	}
+// Derivatives returns clean, clean′ and clean″ at S.
+func (c Exponential) Derivatives(s float64) (value, slope, second float64) {
+	loss := c.B * math.Exp(-c.C*s)
+	return c.A - loss, c.C * loss, -c.C * c.C * loss
 }
 
 // Mixture is the exponential itself.
@@ -135,8 +110,8 @@ func (c Exponential) Mixture() (Mixture, bool) {
 	return Mixture{Component: Component{Rate: c.C, Weight: c.B}}, c.C >= 0
 }
 
-// Func makes a curve of a plain function of S. It can be neither bounded nor
-// mixed.
+// Func makes a curve of a plain function of S. It has no derivatives
+// and no mixture.
 type Func func(total float64) float64
 
 // At returns clean(S).

@@ -1,18 +1,19 @@
 package game
 
-import "grange/interval"
-
 // Curve is clean(S), the accuracy of a model trained on S points with correct
 // labels. Package curve has the forms.
 type Curve interface {
 	At(total float64) float64
 }
 
-// BoundedCurve is a Curve whose value and derivatives can be enclosed.
-type BoundedCurve interface {
+// SmoothCurve is a Curve with derivatives, each of them monotone in S, and so
+// each of their differences over a fixed shift of S. (The logarithm, the
+// power and the exponential are so: their derivatives alternate in sign.) What
+// is monotone is enclosed by its values at the ends.
+type SmoothCurve interface {
 	Curve
-	// Bound encloses the curve for S in [lo, hi].
-	Bound(lo, hi float64) interval.Jet
+	// Derivatives returns clean, clean′ and clean″ at S.
+	Derivatives(total float64) (value, slope, second float64)
 }
 
 // Accuracy is A(s, ε) = clean(S) − γ·R with R = Σ ε_n·s_n / S.
@@ -49,37 +50,8 @@ func (a *Accuracy) At(total, wrong float64) float64 {
 	return v
 }
 
-// Bounded reports whether Bound knows anything.
-func (a *Accuracy) Bounded() bool {
-	_, ok := a.Clean.(BoundedCurve)
+// Smooth reports whether Reach may be used.
+func (a *Accuracy) Smooth() bool {
+	_, ok := a.Clean.(SmoothCurve)
 	return ok && a.Formula == nil
-}
-
-// Bound encloses A as one member with noise rate noise goes from lo to hi
-// points while the others hold total points, wrong of them mislabelled. It
-// needs total + lo > 0 and Bounded.
-func (a *Accuracy) Bound(total, wrong, noise, lo, hi float64) interval.Jet {
-	jet := a.Clean.(BoundedCurve).Bound(total+lo, total+hi)
-	if a.Gamma != 0 {
-		jet = jet.Sub(WrongShare(total, wrong, noise, lo, hi).Scale(a.Gamma))
-	}
-	if jet.Value.Lo < a.Floor || jet.Value.Hi > a.Ceiling {
-		jet = jet.Clamp(a.Floor, a.Ceiling)
-	}
-	return jet
-}
-
-// WrongShare encloses R(x) = (wrong + noise·x)/(total + x) for x in [lo, hi].
-// R is monotone in x, and so are its derivatives
-// R′ = (noise·total − wrong)/(total + x)² and R″ = −2R′/(total + x): each is
-// enclosed by its values at the ends.
-func WrongShare(total, wrong, noise, lo, hi float64) interval.Jet {
-	a, b := 1/(total+lo), 1/(total+hi)
-	turn := noise*total - wrong
-	slopeA, slopeB := turn*a*a, turn*b*b
-	return interval.Jet{
-		Value:  interval.Of((wrong+noise*lo)*a, (wrong+noise*hi)*b),
-		Slope:  interval.Of(slopeA, slopeB),
-		Second: interval.Of(-2*slopeA*a, -2*slopeB*b),
-	}
 }

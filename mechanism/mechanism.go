@@ -27,9 +27,9 @@ type Mechanism interface {
 // Deviator is a Mechanism that can follow one member's deviations cheaply.
 type Deviator interface {
 	Mechanism
-	// Deviate prepares member n's deviations from s. The profile must not
-	// change while the Deviation is in use.
-	Deviate(g *game.Game, s game.Profile, n int) (Deviation, error)
+	// Deviate prepares member n's deviations from s. rest is what the others
+	// hold at s. The profile must not change while the Deviation is in use.
+	Deviate(g *game.Game, s game.Profile, n int, rest game.Rest) (Deviation, error)
 }
 
 // Deviation is member n's share of the profit as a function of its own
@@ -77,9 +77,9 @@ func ByName(name string) (Mechanism, error) {
 
 // Deviate returns member n's deviations under any mechanism: its own where m
 // is a Deviator, else by computing all indices anew for every contribution.
-func Deviate(m Mechanism, g *game.Game, s game.Profile, n int) (Deviation, error) {
+func Deviate(m Mechanism, g *game.Game, s game.Profile, n int, rest game.Rest) (Deviation, error) {
 	if d, ok := m.(Deviator); ok {
-		return d.Deviate(g, s, n)
+		return d.Deviate(g, s, n, rest)
 	}
 	return newPlain(m, g, s, n), nil
 }

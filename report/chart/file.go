@@ -88,8 +88,8 @@ type vgCanvas struct {
 	height float64
 	fonts  *font.Cache
 	colors map[Color]color.Color
-	// outlines draws text as shapes: gonum's PDF canvas knows only the
-	// characters of one code page, without Greek letters.
+	// outlines is for PDF. It draws text as shapes: gonum's PDF canvas knows
+	// only the characters of one code page, without Greek letters.
 	outlines bool
 }
 
@@ -137,7 +137,12 @@ func (v *vgCanvas) path(points []point, c Color, width float64, dashed bool) {
 
 func (v *vgCanvas) area(points []point, c Color, opacity float64) {
 	solid := v.colors[c].(color.NRGBA)
-	solid.A = uint8(255 * opacity)
+	if v.outlines { // gonum's PDF canvas loses the hue of translucent colours
+		blend := func(c uint8) uint8 { return uint8(255 - opacity*float64(255-c)) }
+		solid = color.NRGBA{R: blend(solid.R), G: blend(solid.G), B: blend(solid.B), A: 255}
+	} else {
+		solid.A = uint8(255 * opacity)
+	}
 	v.SetColor(solid)
 	v.Fill(v.outline(points, true))
 }
