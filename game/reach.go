@@ -27,6 +27,9 @@ func (a *Accuracy) Reach(rest Rest, noise, lo, hi float64) Reach {
 	return r
 }
 
+// Clean encloses clean(S), without noise and clamps.
+func (r *Reach) Clean() interval.Jet { return between(r.lo, r.hi) }
+
 // Bound encloses A.
 func (r *Reach) Bound() interval.Jet {
 	jet := between(r.lo, r.hi)

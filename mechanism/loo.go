@@ -99,6 +99,9 @@ func (d *leaveOneOut) Bound(lo, hi int64) interval.Jet {
 		}
 		sum = sum.Add(index)
 	}
+	if clip && sum.Value.Hi <= 0 { // all indices are clipped: an equal split
+		return interval.Constant(d.equal)
+	}
 	return own.Div(sum)
 }
 

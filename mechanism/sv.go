@@ -106,7 +106,7 @@ func mixtureOf(a *game.Accuracy, held []holding) (curve.Mixture, error) {
 		total += h.points
 	}
 	reach := a.Reach(game.Rest{}, 0, least, total)
-	clean := reach.Bound().Value
+	clean := reach.Clean().Value
 	if clean.Lo-a.Gamma*noise <= a.Floor || clean.Hi >= a.Ceiling {
 		return curve.Mixture{}, fmt.Errorf("%w: more than %d members contribute and the floor or ceiling of the accuracy is within reach", ErrShapley, EnumerationLimit)
 	}

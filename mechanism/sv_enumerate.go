@@ -152,9 +152,15 @@ func (d *coalitionDeviation) Bound(lo, hi int64) interval.Jet {
 	if d.game.Negative == game.Raw {
 		return own.Div(sum)
 	}
+	positive := own.Value.Hi > 0 || len(d.suspects) < len(d.others)
 	sum = sum.Add(own.Scale(-1).PositivePart())
 	for _, i := range d.suspects {
-		sum = sum.Add(d.valueBound(i).Scale(-1).PositivePart())
+		value := d.valueBound(i)
+		positive = positive || value.Value.Hi > 0
+		sum = sum.Add(value.Scale(-1).PositivePart())
+	}
+	if !positive { // all indices are clipped: an equal split
+		return interval.Constant(d.equal)
 	}
 	return own.PositivePart().Div(sum)
 }

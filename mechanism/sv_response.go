@@ -31,6 +31,7 @@ type mixtureDeviation struct {
 	own      *series
 	negative *series   // the sum of the values that are negative everywhere
 	suspects []*series // values that may change sign
+	positive bool      // somebody else's value is positive everywhere
 }
 
 // newMixtureDeviation integrates the others out, once for all contributions of
@@ -41,10 +42,13 @@ func newMixtureDeviation(g *game.Game, mixture curve.Mixture, others []holding, 
 	most := rest.Total + float64(member.Capacity)
 	d.grid = newGrid(&g.Accuracy, mixture, len(others)+1, 1, most, responseStep)
 	var watched []int
+	d.positive = g.Negative == game.Raw
 	if g.Negative == game.Clip {
 		for m, h := range others {
 			if !harmless(&g.Accuracy, h, most) {
 				watched = append(watched, m)
+			} else {
+				d.positive = true
 			}
 		}
 	}
@@ -52,7 +56,8 @@ func newMixtureDeviation(g *game.Game, mixture curve.Mixture, others []holding, 
 	for _, value := range values {
 		bound := d.bound(value, 1, float64(member.Capacity)).Value
 		switch {
-		case bound.Lo >= 0:
+		case bound.Lo > 0:
+			d.positive = true
 		case bound.Hi <= 0:
 			if d.negative == nil {
 				d.negative = newSeries(len(d.grid.nodes))
@@ -155,17 +160,19 @@ func (d *mixtureDeviation) Share(x int64) float64 {
 	if d.game.Negative == game.Raw {
 		return own / sum
 	}
+	positive := d.positive || own > 0
 	if d.negative != nil {
 		sum -= d.at(d.negative, points)
 	}
 	for _, s := range d.suspects {
-		sum -= min(0, d.at(s, points))
+		value := d.at(s, points)
+		positive = positive || value > 0
+		sum -= min(0, value)
 	}
-	sum -= min(0, own)
-	if sum <= 0 {
+	if !positive { // all indices are clipped: an equal split
 		return d.equal
 	}
-	return max(0, own) / sum
+	return max(0, own) / (sum - min(0, own))
 }
 
 func (d *mixtureDeviation) Bound(lo, hi int64) interval.Jet {
@@ -179,8 +186,14 @@ func (d *mixtureDeviation) Bound(lo, hi int64) interval.Jet {
 	if d.negative != nil {
 		sum = sum.Sub(d.bound(d.negative, a, b))
 	}
+	positive := d.positive || own.Value.Hi > 0
 	for _, s := range d.suspects {
-		sum = sum.Add(d.bound(s, a, b).Scale(-1).PositivePart())
+		value := d.bound(s, a, b)
+		positive = positive || value.Value.Hi > 0
+		sum = sum.Add(value.Scale(-1).PositivePart())
+	}
+	if !positive {
+		return interval.Constant(d.equal)
 	}
 	return own.PositivePart().Div(sum.Add(own.Scale(-1).PositivePart()))
 }
