@@ -3,6 +3,8 @@ module grange
 go 1.26.0
 
 require (
+	github.com/expr-lang/expr v1.17.8
+	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0
 	github.com/google/renameio/v2 v2.0.2
 	golang.org/x/image v0.30.0
