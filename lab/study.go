@@ -7,6 +7,7 @@ import (
 
 	"grange/curve"
 	"grange/game"
+	"grange/theory"
 )
 
 // Study is a co-operative examined from end to end: accuracy measured by
@@ -36,6 +37,7 @@ type Study struct {
 	Spread     *curve.Spread
 	Game       *game.Game
 	Equilibria []Equilibrium
+	Theory     *theory.Report
 }
 
 // Measure trains the plan's cells, or with Partial gathers those that exist.
@@ -110,11 +112,16 @@ func (s *Study) fitter() curve.Fitter {
 	return curve.Fitter{Range: float64(capacity)}
 }
 
-// Solve plays the game on the fitted curve, with intervals.
+// Solve tests the paper's assumptions on the fitted curve and plays the game on
+// it, with intervals.
 func (s *Study) Solve(ctx context.Context) error {
 	s.Game = OnCurve(s.Template, s.Fit.Clean, s.Fit.Gamma.Value)
 	var err error
 	if s.Equilibria, err = s.Rules.Solve(ctx, s.Game); err != nil {
+		return err
+	}
+	s.Theory, err = theory.Check(ctx, s.Game, s.Rules.withDefaults().Mechanisms, theory.Settings{Seed: s.Plan.Seed})
+	if err != nil {
 		return err
 	}
 	if s.Replicates < 0 {
