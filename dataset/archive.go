@@ -45,7 +45,7 @@ func readArchive(ctx context.Context, r io.Reader, archive string, parts map[str
 		if count == maxEntries {
 			return nil, fmt.Errorf("%w: %s has more than %d entries", ErrTooLarge, archive, maxEntries)
 		}
-		if sentinel, what := unsafeName(header.Name); sentinel != nil {
+		if what, sentinel := unsafeName(header.Name); sentinel != nil {
 			return nil, fmt.Errorf("%w: %s: entry %q %s", sentinel, archive, header.Name, what)
 		}
 		base := path.Base(header.Name)
@@ -87,36 +87,33 @@ func readFolder(ctx context.Context, files fs.FS, parts map[string]part) error {
 }
 
 func readPart(files fs.FS, name string, read part) error {
-	file, err := files.Open(name)
+	file, err := openRegular(files, name)
 	if err != nil {
-		return openError(name, err)
+		return err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return openError(name, err)
 	}
-	if !info.Mode().IsRegular() {
-		return damaged(name, nil, "is a %s, expected a regular file", kind(info.Mode()))
-	}
 	return read(file, info.Size(), name)
 }
 
 // unsafeName says what is wrong with the name of an archive's entry. Good names are relative, slash-separated and stay
-// inside the archive; for them it returns nil.
-func unsafeName(name string) (sentinel error, what string) {
+// inside the archive; for them the error is nil.
+func unsafeName(name string) (what string, sentinel error) {
 	switch {
 	case !utf8.ValidString(name):
-		return ErrEncoding, "is not valid UTF-8"
+		return "is not valid UTF-8", ErrEncoding
 	case strings.Contains(name, "\\") || strings.ContainsRune(name, 0):
-		return ErrUnsafe, "has a backslash or NUL in its name"
+		return "has a backslash or NUL in its name", ErrUnsafe
 	case path.IsAbs(name):
-		return ErrUnsafe, "is an absolute path, expected a relative one"
+		return "is an absolute path, expected a relative one", ErrUnsafe
 	}
 	for element := range strings.SplitSeq(name, "/") {
 		if element == ".." {
-			return ErrUnsafe, "leads out of the archive"
+			return "leads out of the archive", ErrUnsafe
 		}
 	}
-	return nil, ""
+	return "", nil
 }

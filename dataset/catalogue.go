@@ -29,21 +29,21 @@ func Catalogue() []Entry {
 			Description: "Fashion-MNIST, the first images of each class; built in",
 			Licence:     "MIT",
 			Shape:       Shape{1, 28, 28}, Classes: fashionClasses, Train: 10_000, Test: 2_000,
-			Fingerprint: "FINGERPRINT-FASHION",
+			Fingerprint: "b2c50f6a9ad05e61c6ab71732667174646dc4f67c38729200e4c2070f15b6703",
 		},
 		{
 			Name:        "fashion-full",
 			Description: "Fashion-MNIST, all of it",
 			Licence:     "MIT",
 			Shape:       Shape{1, 28, 28}, Classes: fashionClasses, Train: 60_000, Test: 10_000,
-			Fingerprint: "FINGERPRINT-FULL",
+			Fingerprint: "bd37dd6499b3df9c09f877e6f9bb7424d7f1db7b6550ec6a825c531abeca0e05",
 		},
 		{
 			Name:        "cifar10",
 			Description: "CIFAR-10",
 			Licence:     "none stated by its authors; cite Krizhevsky 2009",
 			Shape:       cifarShape, Classes: cifarClasses, Train: cifarBatches * cifarRecords, Test: cifarRecords,
-			Fingerprint: "FINGERPRINT-CIFAR",
+			Fingerprint: "76f0d3110886c9282157e478d6e86ad955331f29899b4dfe3ba97ccc806372ee",
 		},
 	}
 	for i := range entries {

@@ -35,7 +35,7 @@ func dealDirichlet(labels []uint8, classes int, sizes []int, concentration float
 	heap.Init(queue)
 	for queue.Len() > 0 {
 		member := queue.members[0]
-		class := draw(wishes[member], pools, randoms[member])
+		class := pickClass(wishes[member], pools, randoms[member])
 		last := len(pools[class]) - 1
 		hands[member] = append(hands[member], pools[class][last])
 		pools[class] = pools[class][:last]
@@ -48,8 +48,8 @@ func dealDirichlet(labels []uint8, classes int, sizes []int, concentration float
 	return hands
 }
 
-// draw picks a class that has points left, by proportions; evenly where the proportions of all that are left are 0.
-func draw(proportions []float64, pools [][]int32, random *rand.Rand) int {
+// pickClass picks a class that has points left, by proportions; evenly where the proportions of all that are left are 0.
+func pickClass(proportions []float64, pools [][]int32, random *rand.Rand) int {
 	total, left := 0.0, 0
 	for class, pool := range pools {
 		if len(pool) > 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,6 +78,11 @@ func (f Fetcher) Fetch(ctx context.Context, name, directory string) (Fetched, er
 	if err := os.MkdirAll(result.Folder, 0o777); err != nil {
 		return Fetched{}, fmt.Errorf("dataset: fetch %s: %w", name, err)
 	}
+	for _, choice := range choices {
+		if f.have(choice, &result) {
+			return result, nil
+		}
+	}
 	var failures []error
 	for _, choice := range choices {
 		err := f.fetchSource(ctx, choice, &result)
@@ -110,6 +116,19 @@ func (f Fetcher) withDefaults() Fetcher {
 		f.Stall = time.Minute
 	}
 	return f
+}
+
+// have reports whether all files of a source are there and whole.
+func (f Fetcher) have(choice source, result *Fetched) bool {
+	var names []string
+	for _, file := range choice.files {
+		if !whole(filepath.Join(result.Folder, file.name), file) {
+			return false
+		}
+		names = append(names, file.name)
+	}
+	result.Files, result.Source = names, choice.description
+	return true
 }
 
 // fetchSource puts all files of a source in place.
@@ -192,7 +211,7 @@ func (f Fetcher) attempt(ctx context.Context, address string, file remoteFile, p
 	if err != nil {
 		return 0, &localError{err}
 	}
-	defer partial.Close()
+	defer partial.leave()
 	resumed := partial.done > 0
 	var received int64
 	if partial.done < file.size {
@@ -293,6 +312,9 @@ func isFinal(err error) bool {
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w: %w", ErrDownload, cause)
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
 	}
 	return fmt.Errorf("%w: %w", ErrDownload, err)
 }

@@ -13,12 +13,13 @@ import (
 // readIDX reads an IDX file of bytes with the given number of dimensions.
 func readIDX(r io.Reader, file string, dimensions int, memory *budget) ([]int, []byte, error) {
 	header := make([]byte, 4+4*dimensions)
-	if n, err := io.ReadFull(r, header); err != nil {
-		return nil, nil, damaged(file, err, "%d bytes, expected an IDX header of %d", n, len(header))
-	}
-	if want := [4]byte{0, 0, 8, byte(dimensions)}; [4]byte(header[:4]) != want {
+	n, err := io.ReadFull(r, header)
+	if want := [4]byte{0, 0, 8, byte(dimensions)}; n >= 4 && [4]byte(header[:4]) != want {
 		return nil, nil, damaged(file, nil, "begins with % x, expected % x (IDX, unsigned bytes, %d dimensions)",
 			header[:4], want, dimensions)
+	}
+	if err != nil {
+		return nil, nil, damaged(file, err, "%d bytes, expected an IDX header of %d", n, len(header))
 	}
 	sizes := make([]int, dimensions)
 	total := int64(1)

@@ -91,8 +91,6 @@ func damaged(file string, cause error, format string, arguments ...any) error {
 // input is an open file, decompressed when it is gzip.
 type input struct {
 	io.Reader
-	// size is the number of bytes on disk, before decompression.
-	size int64
 	file fs.File
 }
 
@@ -100,36 +98,35 @@ func (in *input) Close() error { return in.file.Close() }
 
 // openInput opens a regular file and decompresses it if it begins like gzip, whatever its name.
 func openInput(files fs.FS, name string) (*input, error) {
-	file, err := files.Open(name)
+	file, err := openRegular(files, name)
 	if err != nil {
-		return nil, openError(name, err)
-	}
-	in, err := newInput(file, name)
-	if err != nil {
-		file.Close()
 		return nil, err
+	}
+	buffered := bufio.NewReaderSize(file, 1<<16)
+	in := &input{Reader: buffered, file: file}
+	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		if in.Reader, err = gzip.NewReader(buffered); err != nil {
+			file.Close()
+			return nil, damaged(name, err, "cannot be decompressed")
+		}
 	}
 	return in, nil
 }
 
-func newInput(file fs.File, name string) (*input, error) {
-	info, err := file.Stat()
+// openRegular opens a regular file. It looks before it opens, since opening a pipe would wait for a writer.
+func openRegular(files fs.FS, name string) (fs.File, error) {
+	info, err := fs.Stat(files, name)
 	if err != nil {
 		return nil, openError(name, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, damaged(name, nil, "is a %s, expected a regular file", kind(info.Mode()))
 	}
-	buffered := bufio.NewReaderSize(file, 1<<16)
-	in := &input{Reader: buffered, size: info.Size(), file: file}
-	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
-		decompressed, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, damaged(name, err, "cannot be decompressed")
-		}
-		in.Reader = decompressed
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, openError(name, err)
 	}
-	return in, nil
+	return file, nil
 }
 
 // openError sorts the reasons why a file cannot be opened.

@@ -131,7 +131,7 @@ func read(ctx context.Context, reference Reference, options Options) (*Dataset, 
 	case "folder":
 		data, err = openFolder(ctx, folder, file, options, memory)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && reference.Path == "" {
 		err = fmt.Errorf("in %s: %w", path, err)
 	}
 	return data, path, err

@@ -35,6 +35,14 @@ func openPartial(path string, limit int64) (*partial, error) {
 	return p, nil
 }
 
+// leave closes the file and removes it if it holds nothing.
+func (p *partial) leave() {
+	p.Close()
+	if p.done == 0 {
+		os.Remove(p.Name())
+	}
+}
+
 // restart empties the file.
 func (p *partial) restart() error {
 	p.done = 0
