@@ -13,30 +13,44 @@ DATA numbers<>+28(SB)/4, $0x00000007
 GLOBL numbers<>(SB), RODATA|NOPTR, $32
 
 // func tile6x16AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile6x16AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	LEAQ   (CX)(CX*2), DX
-	MOVQ   (AX), R8
-	LEAQ   (R8)(CX*4), R9
-	MOVQ   104(AX), BX
-	SHLQ   $0x02, BX
-	MOVQ   24(AX), SI
-	MOVQ   112(AX), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       (AX), R8
+	LEAQ       (R8)(CX*4), R9
+	MOVQ       104(AX), BX
+	SHLQ       $0x02, BX
+	MOVQ       24(AX), SI
+	MOVQ       112(AX), DI
+	MOVQ       48(AX), R10
+	MOVQ       120(AX), R11
+	SHLQ       $0x02, R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
 
 loop:
 	VMOVUPS      (SI), Y12
@@ -168,25 +182,35 @@ store:
 	RET
 
 // func tile4x16AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile4x16AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	LEAQ   (CX)(CX*2), DX
-	MOVQ   (AX), R8
-	MOVQ   104(AX), BX
-	SHLQ   $0x02, BX
-	MOVQ   24(AX), SI
-	MOVQ   112(AX), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       (AX), R8
+	MOVQ       104(AX), BX
+	SHLQ       $0x02, BX
+	MOVQ       24(AX), SI
+	MOVQ       112(AX), DI
+	MOVQ       48(AX), R9
+	MOVQ       120(AX), R10
+	SHLQ       $0x02, R10
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
 
 loop:
 	VMOVUPS      (SI), Y8
@@ -287,20 +311,26 @@ store:
 	RET
 
 // func tile2x16AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile2x16AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	MOVQ   (AX), DI
-	MOVQ   104(AX), DX
-	SHLQ   $0x02, DX
-	MOVQ   24(AX), BX
-	MOVQ   112(AX), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	MOVQ       (AX), DI
+	MOVQ       104(AX), DX
+	SHLQ       $0x02, DX
+	MOVQ       24(AX), BX
+	MOVQ       112(AX), SI
+	MOVQ       48(AX), R8
+	MOVQ       120(AX), R9
+	SHLQ       $0x02, R9
+	PREFETCHT0 (R8)
+	ADDQ       R9, R8
+	PREFETCHT0 (R8)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
 
 loop:
 	VMOVUPS      (BX), Y4
@@ -371,18 +401,22 @@ store:
 	RET
 
 // func tile1x16AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile1x16AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	MOVQ   (AX), SI
-	MOVQ   104(AX), CX
-	SHLQ   $0x02, CX
-	MOVQ   24(AX), DX
-	MOVQ   112(AX), BX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	MOVQ       (AX), SI
+	MOVQ       104(AX), CX
+	SHLQ       $0x02, CX
+	MOVQ       24(AX), DX
+	MOVQ       112(AX), BX
+	MOVQ       48(AX), DI
+	MOVQ       120(AX), R8
+	SHLQ       $0x02, R8
+	PREFETCHT0 (DI)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
 
 loop:
 	VMOVUPS      (DX), Y2
@@ -438,24 +472,38 @@ store:
 	RET
 
 // func tile6x8AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile6x8AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	LEAQ   (CX)(CX*2), DX
-	MOVQ   (AX), R8
-	LEAQ   (R8)(CX*4), R9
-	MOVQ   104(AX), BX
-	SHLQ   $0x02, BX
-	MOVQ   24(AX), SI
-	MOVQ   112(AX), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       (AX), R8
+	LEAQ       (R8)(CX*4), R9
+	MOVQ       104(AX), BX
+	SHLQ       $0x02, BX
+	MOVQ       24(AX), SI
+	MOVQ       112(AX), DI
+	MOVQ       48(AX), R10
+	MOVQ       120(AX), R11
+	SHLQ       $0x02, R11
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
 
 loop:
 	VMOVUPS      (SI), Y6
@@ -548,21 +596,31 @@ store:
 	RET
 
 // func tile4x8AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile4x8AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	LEAQ   (CX)(CX*2), DX
-	MOVQ   (AX), R8
-	MOVQ   104(AX), BX
-	SHLQ   $0x02, BX
-	MOVQ   24(AX), SI
-	MOVQ   112(AX), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       (AX), R8
+	MOVQ       104(AX), BX
+	SHLQ       $0x02, BX
+	MOVQ       24(AX), SI
+	MOVQ       112(AX), DI
+	MOVQ       48(AX), R9
+	MOVQ       120(AX), R10
+	SHLQ       $0x02, R10
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	ADDQ       R10, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
 
 loop:
 	VMOVUPS      (SI), Y4
@@ -636,18 +694,24 @@ store:
 	RET
 
 // func tile2x8AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile2x8AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	MOVQ   (AX), DI
-	MOVQ   104(AX), DX
-	SHLQ   $0x02, DX
-	MOVQ   24(AX), BX
-	MOVQ   112(AX), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	MOVQ       (AX), DI
+	MOVQ       104(AX), DX
+	SHLQ       $0x02, DX
+	MOVQ       24(AX), BX
+	MOVQ       112(AX), SI
+	MOVQ       48(AX), R8
+	MOVQ       120(AX), R9
+	SHLQ       $0x02, R9
+	PREFETCHT0 (R8)
+	ADDQ       R9, R8
+	PREFETCHT0 (R8)
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
 
 loop:
 	VMOVUPS      (BX), Y2
@@ -703,17 +767,21 @@ store:
 	RET
 
 // func tile1x8AVX2(t *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tile1x8AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
-	MOVQ   96(AX), CX
-	SHLQ   $0x02, CX
-	MOVQ   (AX), SI
-	MOVQ   104(AX), CX
-	SHLQ   $0x02, CX
-	MOVQ   24(AX), DX
-	MOVQ   112(AX), BX
-	VXORPS Y0, Y0, Y0
+	MOVQ       t+0(FP), AX
+	MOVQ       96(AX), CX
+	SHLQ       $0x02, CX
+	MOVQ       (AX), SI
+	MOVQ       104(AX), CX
+	SHLQ       $0x02, CX
+	MOVQ       24(AX), DX
+	MOVQ       112(AX), BX
+	MOVQ       48(AX), DI
+	MOVQ       120(AX), R8
+	SHLQ       $0x02, R8
+	PREFETCHT0 (DI)
+	VXORPS     Y0, Y0, Y0
 
 loop:
 	VMOVUPS      (DX), Y1

@@ -192,6 +192,11 @@ func (o *order) lastColumns(vectors, lanes int) reg.GPVirtual {
 func tile(ctx *build.Context, set isa, rows, vectors int) {
 	begin(ctx, fmt.Sprintf("tile%dx%d%s", rows, vectors*set.lanes, set.suffix), "(t *byte)")
 	o := open(ctx, rows)
+	o.walkC(rows, 1, set.lanes, func(_, _ int, at operand.Mem) {
+		for line := 0; line < 4*set.lanes*vectors; line += 64 {
+			ctx.PREFETCHT0(operand.Mem{Base: at.Base, Disp: line})
+		}
+	})
 	sum := make([][]reg.VecVirtual, rows)
 	for i := range sum {
 		for range vectors {
