@@ -34,10 +34,10 @@ func QuickScale() Scale {
 	return Scale{
 		Name: "quick",
 		Training: Training{
-			Dataset: "fashion", Model: "mlp", Rounds: 15, Epochs: 2, Batch: 64, Rate: 0.1, GlobalRate: 1,
+			Dataset: "fashion", Model: "mlp", Rounds: 20, Epochs: 3, Batch: 64, Rate: 0.1, GlobalRate: 1,
 		},
 		Capacity: 2000, Untrained: 0.1, Beta: profitPerPoint * paperMembers * 2000,
-		Repeats: 2, EquilibriumRepeats: 1,
+		Repeats: 3, EquilibriumRepeats: 2,
 	}
 }
 
