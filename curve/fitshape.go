@@ -40,7 +40,7 @@ var shapes = map[Form]shape{
 		form:   FormLogLinear,
 		linear: 3,
 		search: func(lo, hi float64) [][]float64 {
-			return [][]float64{steps(math.Log(0.05/hi), math.Log(1e3/lo), 32)}
+			return [][]float64{steps(math.Log(0.05/hi), math.Log(1e8/lo), 40)}
 		},
 		basis: func(theta []float64, top, s float64, out []float64) {
 			k := math.Exp(theta[0])

@@ -30,7 +30,10 @@ type Plan struct {
 	Capacities []int64
 	Untrained  float64 // accuracy of a model that learned nothing, 1/C
 
-	Fractions []float64 // of everyone's data, with clean labels; default 0.1 … 1.0
+	// Fractions of everyone's data, with clean labels. Default: the paper's
+	// 0.1 … 1.0, and 0.01, 0.025 and 0.05, without which nothing would be
+	// known of the curve where free riders play; they cost next to nothing.
+	Fractions []float64
 	Noise     []float64 // rates, with all data; default 0 … 0.5
 	Mixed     []Mixed   // default DefaultMixed
 	Repeats   int       // runs of each point with different seeds; default 1
@@ -47,6 +50,7 @@ var DefaultMixed = []Mixed{
 
 func (p Plan) withDefaults() Plan {
 	if p.Fractions == nil {
+		p.Fractions = []float64{0.01, 0.025, 0.05}
 		for k := 1; k <= 10; k++ {
 			p.Fractions = append(p.Fractions, float64(k)/10)
 		}

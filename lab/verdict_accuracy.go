@@ -43,8 +43,8 @@ func judgeAccuracy(points []Measurement) Verdict {
 		}
 	}
 	if concave.of > 0 {
-		concave.text = fmt.Sprintf("gains shrink: %d of %d second differences are not positive beyond scatter; the first tenth step is worth %.2f points, the last %.2f",
-			concave.held, concave.of, 100*(data[1].Mean-data[0].Mean), 100*(data[len(data)-1].Mean-data[len(data)-2].Mean))
+		concave.text = fmt.Sprintf("gains shrink: %d of %d second differences are not positive beyond scatter; 100 points more are worth %.2f points of accuracy at first, %.3f in the end",
+			concave.held, concave.of, 1e4*slope(data[0], data[1]), 1e4*slope(data[len(data)-2], data[len(data)-1]))
 	}
 	fallingNoise := part{of: max(0, len(noise)-1)}
 	for i := 1; i < len(noise); i++ {
