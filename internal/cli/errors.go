@@ -23,9 +23,21 @@ type unprovenError struct{ problem, try string }
 
 func (e *unprovenError) Error() string { return e.problem }
 
+// hintError is an error whose exit code and remedy are known where it arises.
+type hintError struct {
+	err  error
+	code int
+	try  string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+
+func (e *hintError) Unwrap() error { return e.err }
+
 // fail prints an error with what to do about it, and returns the exit code.
 func (a *app) fail(err error) int {
-	if errors.Is(err, context.Canceled) {
+	var hinted *hintError
+	if errors.Is(err, context.Canceled) && !errors.As(err, &hinted) {
 		err = errInterrupted
 	}
 	code, try := a.classify(err)
@@ -38,7 +50,10 @@ func (a *app) classify(err error) (code int, try string) {
 	var usage *usageError
 	var unproven *unprovenError
 	var invalid *scenario.Error
+	var hinted *hintError
 	switch {
+	case errors.As(err, &hinted):
+		return hinted.code, hinted.try
 	case errors.Is(err, errInterrupted):
 		return exitFailed, "run it again; nothing was written"
 	case errors.As(err, &usage):
