@@ -23,6 +23,9 @@ func (r *Report) certainty(s *lab.Study) []html.Block {
 		blocks = append(blocks, text("Points with both part of the data and wrong labels, which a curve fitted without them had not seen, lie %s from it on average (largest %s), %s.", points(g.RMSE), points(math.Abs(g.Worst)), verdict))
 	}
 	blocks = append(blocks, html.Block{Tables: []*html.Table{parameterTable(s), formTable(s)}})
+	for _, w := range fit.Warnings {
+		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
+	}
 	if s.Theory != nil {
 		blocks = append(blocks, theoryBlocks(s)...)
 	}
