@@ -119,8 +119,7 @@ func (r *Report) losers(s *lab.Study) []html.Block {
 				lose = append(lose, fmt.Sprintf("%s (%s)", m.Name, signed(d)))
 			}
 		}
-		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with equal shares, under %s %s: %s. %s: %s.",
-			best.Mechanism, counted(len(gain), "member")+" gain", some(gain), counted(len(lose), "member")+" lose", some(lose))})
+		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with equal shares, under %s %s and %s.", best.Mechanism, verb(gain, "gains", "gain"), verb(lose, "loses", "lose"))})
 	}
 	t := &html.Table{Title: "Each member's payoff under each rule", Head: []html.Head{{Text: "Member", Left: true}},
 		Note: "Best for the member: marked green; worst: marked red. Nobody has to agree with anybody: this is what a vote would look like."}
@@ -157,10 +156,18 @@ func (r *Report) losers(s *lab.Study) []html.Block {
 	return append(blocks, html.Block{Table: t})
 }
 
-func some(items []string) string {
-	if len(items) == 0 {
-		return "nobody"
+// verb writes "nobody gains", "ash gains" or "ash and birch gain".
+func verb(items []string, one, several string) string {
+	switch len(items) {
+	case 0:
+		return "nobody " + one
+	case 1:
+		return items[0] + " " + one
 	}
+	return some(items) + " " + several
+}
+
+func some(items []string) string {
 	if len(items) > 8 {
 		return strings.Join(items[:8], ", ") + fmt.Sprintf(" and %d others", len(items)-8)
 	}
