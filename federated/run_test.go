@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,21 +19,26 @@ import (
 // toy is a trainer that adds a number depending on member and round to every weight, and fails where told to.
 type toy struct {
 	fail map[[2]int]error // by round and member
+	// wait makes members of higher numbers finish first.
+	wait bool
 
-	mutex         sync.Mutex
-	running, most int
+	mutex sync.Mutex
+	done  int
 }
 
 func (f *toy) Train(ctx context.Context, task federated.Task) (federated.Update, error) {
-	f.mutex.Lock()
-	f.running++
-	f.most = max(f.most, f.running)
-	f.mutex.Unlock()
-	defer func() {
+	for f.wait {
 		f.mutex.Lock()
-		f.running--
+		mine := f.done == 3-task.Member || f.done == 2 && task.Member == 0
+		if mine {
+			f.done = (f.done + 1) % 3
+		}
 		f.mutex.Unlock()
-	}()
+		if mine {
+			break
+		}
+		runtime.Gosched()
+	}
 	if err := f.fail[[2]int{task.Round, task.Member}]; err != nil {
 		return federated.Update{}, err
 	}
@@ -47,16 +53,16 @@ func (f *toy) Evaluate(_ context.Context, weights *model.Weights) (federated.Sco
 	return federated.Score{Accuracy: float64(weights.Flat[0]), Loss: 1}, nil
 }
 
-func toyRun(trainer *toy, rounds, workers int) federated.Run {
+func toyRun(trainer *toy, rounds int) federated.Run {
 	return federated.Run{
 		Settings: federated.Settings{Rounds: rounds}, Members: members(3, 0, 1, 2),
-		Trainer: trainer, Evaluator: trainer, Workers: workers, Seed: 7, Kernel: "toy",
+		Trainer: trainer, Evaluator: trainer, Seed: 7, Kernel: "toy",
 	}
 }
 
-func TestRunIsTheSameForAllWorkers(t *testing.T) {
+func TestRunDoesNotDependOnWhoIsFirst(t *testing.T) {
 	fresh := federated.State{Weights: constant(tiny(t), 0)}
-	want, err := toyRun(&toy{}, 5, 1).From(context.Background(), fresh)
+	want, err := toyRun(&toy{}, 5).From(context.Background(), fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,34 +73,28 @@ func TestRunIsTheSameForAllWorkers(t *testing.T) {
 	if got := want.Rounds[0].Training; got != 8.0/6 {
 		t.Errorf("training loss %v, expected %v", got, 8.0/6)
 	}
-	for workers := 2; workers < 6; workers++ {
-		trainer := &toy{}
-		got, err := toyRun(trainer, 5, workers).From(context.Background(), fresh)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got.Weights.Flat, want.Weights.Flat) || !cmp.Equal(got.Rounds, want.Rounds) {
-			t.Errorf("%d workers, another result", workers)
-		}
-		if trainer.most > workers {
-			t.Errorf("%d members trained at once, expected %d at most", trainer.most, workers)
-		}
+	got, err := toyRun(&toy{wait: true}, 5).From(context.Background(), fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Weights.Flat, want.Weights.Flat) || !cmp.Equal(got.Rounds, want.Rounds) {
+		t.Error("members finish in another order, another result")
 	}
 }
 
 func TestRunGoesOn(t *testing.T) {
-	want, err := toyRun(&toy{}, 5, 2).From(context.Background(), federated.State{Weights: constant(tiny(t), 0)})
+	want, err := toyRun(&toy{}, 5).From(context.Background(), federated.State{Weights: constant(tiny(t), 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var states []federated.State
-	first := toyRun(&toy{}, 2, 2)
+	first := toyRun(&toy{}, 2)
 	first.Save = func(state federated.State) error { states = append(states, state); return nil }
 	if _, err := first.From(context.Background(), federated.State{Weights: constant(tiny(t), 0)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, state := range states {
-		got, err := toyRun(&toy{}, 5, 2).From(context.Background(), state)
+		got, err := toyRun(&toy{}, 5).From(context.Background(), state)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestRunGoesOn(t *testing.T) {
 			t.Errorf("continued after round %d, another result", len(state.Rounds))
 		}
 	}
-	other := toyRun(&toy{}, 5, 2)
+	other := toyRun(&toy{}, 5)
 	other.Kernel = "abacus"
 	got, err := other.From(context.Background(), states[1])
 	if err != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "rounds up to 2 were computed with the kernel toy") {
@@ -112,18 +112,18 @@ func TestRunGoesOn(t *testing.T) {
 
 func TestFailingMemberStopsTheRun(t *testing.T) {
 	broken := errors.New("disk on fire")
-	for _, workers := range []int{1, 2, 4} {
+	for range 20 {
 		trainer := &toy{fail: map[[2]int]error{{2, 2}: broken, {2, 3}: errors.New("other")}}
-		_, err := toyRun(trainer, 3, workers).From(context.Background(), federated.State{Weights: constant(tiny(t), 0)})
+		_, err := toyRun(trainer, 3).From(context.Background(), federated.State{Weights: constant(tiny(t), 0)})
 		if !errors.Is(err, federated.ErrTraining) || !errors.Is(err, broken) || !strings.Contains(err.Error(), "c in round 2: disk on fire") {
-			t.Errorf("%d workers: error %v, expected c in round 2", workers, err)
+			t.Errorf("error %v, expected c in round 2", err)
 		}
 	}
 }
 
 func TestFailingMemberIsLeftOut(t *testing.T) {
 	trainer := &toy{fail: map[[2]int]error{{2, 2}: errors.New("no power")}}
-	run := toyRun(trainer, 3, 2)
+	run := toyRun(trainer, 3)
 	run.Settings.OnFailure = federated.Proceed
 	var seen []int
 	run.Observe = func(o federated.Observation) { seen = append(seen, len(o.Updates)) }
@@ -158,7 +158,7 @@ func (f *wrongMember) Train(ctx context.Context, task federated.Task) (federated
 }
 
 func TestTrainerThatAnswersForAnother(t *testing.T) {
-	run := toyRun(&toy{}, 1, 1)
+	run := toyRun(&toy{}, 1)
 	run.Trainer = &wrongMember{}
 	if _, err := run.From(context.Background(), federated.State{Weights: constant(tiny(t), 0)}); !errors.Is(err, federated.ErrMember) {
 		t.Errorf("error %v", err)
@@ -167,7 +167,7 @@ func TestTrainerThatAnswersForAnother(t *testing.T) {
 
 func TestRunStopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	run := toyRun(&toy{}, 100, 2)
+	run := toyRun(&toy{}, 100)
 	run.Settings.OnFailure = federated.Proceed
 	run.Observe = func(o federated.Observation) {
 		if o.Round == 3 {
@@ -181,7 +181,7 @@ func TestRunStopsWhenCancelled(t *testing.T) {
 
 func TestRunStopsWhenItCannotSave(t *testing.T) {
 	full := errors.New("disk full")
-	run := toyRun(&toy{}, 3, 1)
+	run := toyRun(&toy{}, 3)
 	run.Save = func(state federated.State) error {
 		if len(state.Rounds) == 2 {
 			return full
@@ -201,7 +201,6 @@ func ExampleRun() {
 		Members:   []federated.Member{{Name: "north", Contribution: 100}, {Name: "south", Contribution: 100}},
 		Trainer:   trainer,
 		Evaluator: trainer,
-		Workers:   2,
 	}
 	result, err := run.From(context.Background(), federated.State{Weights: model.NewWeights(spec)})
 	if err != nil {

@@ -45,7 +45,7 @@ type Job struct {
 	Local    federated.Local
 	// Seed is where all chance comes from.
 	Seed uint64
-	// Workers is how many members train at once. Default: one per processor. It changes nothing in the result.
+	// Workers is how many processors to keep busy. Default: all. It changes nothing in the result.
 	Workers int
 	// Kernel is the kernel to compute with. Default: the fastest this CPU has.
 	Kernel string
@@ -97,7 +97,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 	}
 	run := federated.Run{
 		Settings: job.Settings, Local: job.Local, Members: members, Seed: job.Seed, Kernel: trainer.Kernel(),
-		Trainer: trainer, Evaluator: trainer, Workers: job.Workers, Observe: job.Observe,
+		Trainer: trainer, Evaluator: trainer, Observe: job.Observe,
 	}
 	state := federated.State{Weights: model.Init(spec, stream.New(job.Seed, "initial weights")), Warnings: job.Data.Warnings}
 	if job.Checkpoints != "" {
