@@ -206,6 +206,32 @@ func TestBadJobs(t *testing.T) {
 	}
 }
 
+func TestProgress(t *testing.T) {
+	j := job(t)
+	j.Checkpoints = t.TempDir()
+	var first, last, most int64
+	j.Progress = func(done, total int64) {
+		if first == 0 {
+			first = done
+		}
+		if done <= last {
+			t.Errorf("progress goes from %d to %d", last, done)
+		}
+		last, most = done, total
+	}
+	j.Settings.Rounds = 2
+	run(t, j)
+	if want := int64(2 * 2 * 730); last != want || most != want {
+		t.Errorf("progress ends at %d of %d, expected %d", last, most, want)
+	}
+	first, last = 0, 0
+	j.Settings.Rounds = 3
+	run(t, j)
+	if first != 2*2*730 || last != 3*2*730 || most != last {
+		t.Errorf("resumed progress goes from %d to %d of %d", first, last, most)
+	}
+}
+
 func TestResultAsJSON(t *testing.T) {
 	j := job(t)
 	j.Settings.Rounds = 1

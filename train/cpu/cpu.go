@@ -43,6 +43,9 @@ type Config struct {
 	Workers int
 	// Kernel is that of nn.Options. Default: the fastest.
 	Kernel string
+	// Progress, if not nil, is told now and then how many more images have been trained on, by several goroutines at
+	// once.
+	Progress func(images int)
 }
 
 // Trainer trains and scores models; it is a federated.Trainer and a federated.Evaluator. It may be used from as many
@@ -70,6 +73,9 @@ func New(config Config) (*Trainer, error) {
 	}
 	if config.Workers == 0 {
 		config.Workers = runtime.GOMAXPROCS(0)
+	}
+	if config.Progress == nil {
+		config.Progress = func(int) {}
 	}
 	if config.Batch < 1 || config.Workers < 1 {
 		return nil, fmt.Errorf("%w: batch %d and %d workers, expected at least 1 of each", ErrConfig, config.Batch, config.Workers)
@@ -140,7 +146,7 @@ func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Upd
 		return federated.Update{}, err
 	}
 	var loss float64
-	steps := 0
+	steps, told := 0, left
 	for range task.Local.Epochs {
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		loss = 0
@@ -148,8 +154,13 @@ func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Upd
 			images, labels := t.gather(w, shard, batch)
 			loss += float64(len(batch)) * w.network.Step(weights, images, labels, sgd)
 			left -= len(batch)
-			if steps++; steps%slice != 0 {
+			if steps++; steps%slice != 0 && left > 0 {
 				continue
+			}
+			t.config.Progress(told - left)
+			told = left
+			if left == 0 {
+				break
 			}
 			if w, err = t.workers.exchange(ctx, w, left); err != nil {
 				if w != nil {
