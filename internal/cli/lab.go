@@ -201,6 +201,8 @@ func (a *app) runner(l labFlags, backend string, data func(context.Context) (*da
 	if err != nil {
 		return nil, labError(err, l.results)
 	}
+	kept := "run it again: it goes on where it stopped, with every finished cell in " + l.results
+	a.kept.Store(&kept)
 	return &lab.Runner{
 		Store:    store,
 		Workers:  l.workers,
@@ -239,8 +241,6 @@ func labError(err error, results string) error {
 		return hint(exitFailed, "grange measure trains what is missing")
 	case errors.Is(err, curve.ErrTooFewPoints):
 		return hint(exitFailed, "measure more points: grange measure --help")
-	case errors.Is(err, context.Canceled):
-		return hint(exitFailed, "run it again: it goes on where it stopped, with every finished cell in "+results)
 	case errors.Is(err, dataset.ErrMissing):
 		return hint(exitFailed, "grange data fetch cifar10 gets it, or name its folder with --data DIR")
 	case errors.Is(err, dataset.ErrSplit), errors.Is(err, lab.ErrCell):
