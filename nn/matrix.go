@@ -82,6 +82,8 @@ func (e *engine) pack(b operand, depth, columns int) {
 			dst = dst[height*full:]
 			src := b.data[k*b.row+j*b.column:]
 			switch {
+			case b.column == 1 && width == full:
+				e.copyRows(panel, src, b.row, height, width)
 			case b.column == 1:
 				for r := range height {
 					row := panel[r*full : (r+1)*full]

@@ -4,7 +4,8 @@ Reads commands from standard input, one per line, and answers each with one
 line of JSON on standard output:
 
     prepare MODEL BATCH     build and compile; answers {"ready": MODEL}
-    run MODEL STEPS         answers {"seconds": S, "loss": L} for STEPS steps
+    run MODEL STEPS         answers {"seconds": S, "used": U} for STEPS steps: the
+                            time on the wall and the processor time
 
 The models are those of Grange's package model: same shapes, same layers, same
 plain SGD, float32. Images lie in memory, rows and columns before channels, the
@@ -153,11 +154,11 @@ class Trainer:
         self.run(1)
 
     def run(self, steps):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         for _ in range(steps):
             self.p, self.s, value = self.step(self.p, self.s, self.x, self.labels)
         jax.block_until_ready((self.p, value))
-        return time.perf_counter() - start, float(value)
+        return time.perf_counter() - start, time.process_time() - used
 
 
 def main():
@@ -169,8 +170,8 @@ def main():
             trainers[model] = Trainer(model, int(number))
             answer = {"ready": model}
         else:
-            seconds, value = trainers[model].run(int(number))
-            answer = {"seconds": seconds, "loss": value}
+            seconds, used = trainers[model].run(int(number))
+            answer = {"seconds": seconds, "used": used}
         print(json.dumps(answer), flush=True)
 
 

@@ -5,16 +5,16 @@ package fmapeak
 
 import "time"
 
-// Peak returns the most floating-point operations per second seen in several
-// short runs of a loop that does nothing but multiply-adds on registers, and
-// the instruction set that it used. It is 0 on CPUs without such a loop.
-func Peak() (flops float64, name string) {
+// Peak measures, for some tens of milliseconds, the floating-point operations
+// per second of a loop that does nothing but multiply-adds on registers. Take
+// the largest of several calls. It is 0 on CPUs for which there is no such loop.
+func Peak() (flops float64, instructions string) {
 	rounds, lanes, name := best()
 	if rounds == nil {
 		return 0, name
 	}
-	const count = 200_000
-	for range 20 {
+	const count = 20_000
+	for range 5 {
 		start := time.Now()
 		rounds(count)
 		flops = max(flops, count*perRound*2*float64(lanes)/time.Since(start).Seconds())
