@@ -4,8 +4,8 @@ package nn
 // in the first-level cache while tiles of A pass by; a block of A stays in the
 // second-level cache.
 const (
-	blockDepth = 256
-	blockRows  = 252
+	blockDepth = 512
+	blockRows  = 84
 )
 
 // engine multiplies matrices with one set of kernels.
@@ -100,25 +100,25 @@ func (e *engine) pack(b operand, depth, columns int) {
 	}
 }
 
-// multiply carries out p.
+// multiply carries out p. A block of rows of C is finished before the next is
+// begun, so that it stays in cache while the depth is worked through.
 func (e *engine) multiply(p product) {
 	part := split(p.depth, blockDepth, 4)
 	high := split(p.rows, blockRows, e.rows[0])
 	// Rows a large power of two apart would push each other out of the cache.
 	aliased := p.a.column == 1 && p.a.row%256 == 0 && p.columns >= 4*e.lanes
-	for k := 0; k < p.depth; k += part {
-		depth := min(part, p.depth-k)
-		b := e.packed[k*e.padded(p.columns):]
-		mode, bias := p.mode, p.bias
-		if k > 0 {
-			mode |= accumulate
-		}
-		if k+part < p.depth {
-			mode &^= rectify
-			bias = nil
-		}
-		for i := 0; i < p.rows; i += high {
-			rows := min(high, p.rows-i)
+	for i := 0; i < p.rows; i += high {
+		rows := min(high, p.rows-i)
+		for k := 0; k < p.depth; k += part {
+			depth := min(part, p.depth-k)
+			mode, bias := p.mode, p.bias
+			if k > 0 {
+				mode |= accumulate
+			}
+			if k+part < p.depth {
+				mode &^= rectify
+				bias = nil
+			}
 			a := operand{p.a.data[i*p.a.row+k*p.a.column:], p.a.row, p.a.column}
 			if aliased {
 				step := depth + padding
@@ -127,7 +127,8 @@ func (e *engine) multiply(p product) {
 				}
 				a = operand{e.block, step, 1}
 			}
-			e.multiplyBlock(a, b, p.c[i*p.cRow:], rows, depth, p.columns, p.cRow, mode, bias)
+			e.multiplyBlock(a, e.packed[k*e.padded(p.columns):], p.c[i*p.cRow:],
+				rows, depth, p.columns, p.cRow, mode, bias)
 		}
 	}
 }
