@@ -6,6 +6,10 @@ package nn
 const (
 	blockDepth = 512
 	blockRows  = 84
+	// The gradient of a convolution's weights has pixels for depth. Wider blocks
+	// of fewer pixels are gathered in longer pieces.
+	gradientDepth = 168
+	gradientRows  = 252
 )
 
 // engine multiplies matrices with one set of kernels.
