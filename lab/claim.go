@@ -45,6 +45,6 @@ func (s *Store) claim(key string) (*claim, error) {
 
 // release gives the right back.
 func (c *claim) release() {
-	os.Remove(c.path)
-	c.file.Close()
+	_ = os.Remove(c.path)
+	_ = c.file.Close()
 }

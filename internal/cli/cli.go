@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,9 @@ type app struct {
 	env     Env
 	started bool       // a command's own code was reached: errors are no longer about usage
 	writing sync.Mutex // held while a result is printed or a file replaced
+	// kept is what to do after an interruption that loses little; nil when it
+	// loses everything.
+	kept atomic.Pointer[string]
 }
 
 // Run runs one command line and returns its exit code. When ctx ends, the
@@ -100,7 +104,7 @@ their data, earn a profit with it, and split that profit so that contributing go
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{problem: err.Error(), try: cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(a.solve(), a.check(), a.sweep(), a.measure(), a.fit(), a.run(), a.reproduce(), a.scenarioTopic(), a.docs())
+	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.scenarioTopic(), a.docs())
 	return root
 }
 

@@ -55,6 +55,9 @@ func (a *app) classify(err error) (code int, try string) {
 	case errors.As(err, &hinted):
 		return hinted.code, hinted.try
 	case errors.Is(err, errInterrupted):
+		if kept := a.kept.Load(); kept != nil {
+			return exitFailed, *kept
+		}
 		return exitFailed, "run it again; nothing was written"
 	case errors.As(err, &usage):
 		return exitUsage, usage.try

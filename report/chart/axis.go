@@ -96,6 +96,9 @@ func (a Axis) round(r [2]float64) [2]float64 {
 		return r
 	}
 	step := niceStep((r[1] - r[0]) / 5)
+	if r[0] < 0 && r[0] > -0.03*step { // a hair under zero is no reason for a tick
+		r[0] = 0
+	}
 	return [2]float64{math.Floor(r[0]/step+1e-9) * step, math.Ceil(r[1]/step-1e-9) * step}
 }
 

@@ -18,11 +18,14 @@ func (r *Report) certainty(s *lab.Study) []html.Block {
 		g := s.Surrogate
 		verdict := "so amount and quality of data can be looked at one by one, as the surrogate clean(S) − γR does"
 		if g.RMSE > 2*g.Scale+0.01 {
-			verdict = "so the surrogate clean(S) − γR is only roughly right where little data meets many wrong labels"
+			verdict = "so the surrogate clean(S) − γR, which takes the two apart, is only roughly right here"
 		}
 		blocks = append(blocks, text("Points with both part of the data and wrong labels, which a curve fitted without them had not seen, lie %s from it on average (largest %s), %s.", points(g.RMSE), points(math.Abs(g.Worst)), verdict))
 	}
 	blocks = append(blocks, html.Block{Tables: []*html.Table{parameterTable(s), formTable(s)}})
+	for _, w := range fit.Warnings {
+		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
+	}
 	if s.Theory != nil {
 		blocks = append(blocks, theoryBlocks(s)...)
 	}

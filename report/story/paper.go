@@ -108,9 +108,6 @@ func compact(parts []string) []string {
 
 func (r *Report) paperDoubts(p *lab.Reproduction) []html.Block {
 	var blocks []html.Block
-	for _, w := range p.Study.Fit.Warnings {
-		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
-	}
 	if n := len(p.Study.Missing); n > 0 {
 		blocks = append(blocks, html.Block{Warning: fmt.Sprintf("%s have not been trained; what hangs on them is left out. Their keys are at the end of this page.", counted(n, "cell"))})
 	}
