@@ -191,7 +191,8 @@ func TestExamplesLoad(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if _, err := s.Game(); err != nil {
+		// An example without a curve is there to have one measured.
+		if _, err := s.Game(); err != nil && (s.Accuracy != nil || !s.Training.Given) {
 			t.Error(err)
 		}
 	}
