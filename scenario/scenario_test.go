@@ -191,8 +191,10 @@ func TestExamplesLoad(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		// An example without a curve is there to have one measured.
-		if _, err := s.Game(); err != nil && (s.Accuracy != nil || !s.Training.Given) {
+		if s.Accuracy == nil && s.Training.Given {
+			continue // its accuracy is to be measured
+		}
+		if _, err := s.Game(); err != nil {
 			t.Error(err)
 		}
 	}
