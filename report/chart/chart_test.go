@@ -44,6 +44,9 @@ func TestFilesOfEveryFormat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if again, err := sample().File(format); err != nil || !bytes.Equal(data, again) {
+			t.Errorf("%s differs when drawn again (%v)", format, err)
+		}
 		if !bytes.HasPrefix(data, []byte(heads[format])) {
 			t.Errorf("%s starts with %q", format, data[:8])
 		}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"image/color"
 	"strconv"
+	"time"
 
+	"codeberg.org/go-pdf/fpdf"
 	xfont "golang.org/x/image/font"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
@@ -17,6 +19,12 @@ import (
 	_ "gonum.org/v1/plot/vg/vgpdf" // pdf
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
+
+// init gives every PDF the same date, so that the same chart is the same file.
+func init() {
+	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+}
 
 // Formats are the kinds of files a chart can be written as.
 var Formats = []string{"svg", "png", "pdf"}
