@@ -31,7 +31,7 @@ func TestHelpExamples(t *testing.T) {
 	if err := os.Symlink(examples, "examples"); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][]string{{}, {"solve"}, {"check"}, {"sweep"}, {"docs", "man"}} {
+	for _, command := range [][]string{{}, {"solve"}, {"check"}, {"sweep"}, {"measure"}, {"fit"}, {"run"}, {"docs", "man"}} {
 		_, help, _ := run(t.Context(), append(command, "--help")...)
 		_, after, found := strings.Cut(help, "Examples:\n")
 		lines := strings.Split(strings.TrimSpace(after), "\n")

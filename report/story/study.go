@@ -38,6 +38,9 @@ func Study(s *lab.Study, origin Origin) *Report {
 // titled begins a name with a capital.
 func titled(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 {
+		return name
+	}
 	return string(unicode.ToUpper(first)) + name[size:]
 }
 
