@@ -8,6 +8,7 @@ var portable = kernels{
 	rows:      []int{2, 1},
 	tile:      tilePortable,
 	transpose: transposePortable,
+	copyRows:  copyRowsPortable,
 	blend:     blendPortable,
 	rectify:   rectifyPortable,
 	gate:      gatePortable,
@@ -84,6 +85,12 @@ func transposePortable(dst, src []float32, dstStep, srcStep, rows, columns int) 
 		for c, v := range from {
 			dst[c*dstStep+r] = v
 		}
+	}
+}
+
+func copyRowsPortable(dst, src []float32, srcStep, rows, columns int) {
+	for r := range rows {
+		copy(dst[r*columns:(r+1)*columns], src[r*srcStep:r*srcStep+columns])
 	}
 }
 

@@ -182,7 +182,9 @@ func (a *app) lazyData(name, directory string) func(context.Context) (*dataset.D
 	var set *dataset.Dataset
 	var err error
 	return func(ctx context.Context) (*dataset.Dataset, error) {
-		once.Do(func() { set, err = dataset.Open(ctx, name, dataset.Options{Directory: directory}) })
+		once.Do(func() {
+			set, err = dataset.Open(ctx, name, dataset.Options{Directory: a.dataDirectory(directory)})
+		})
 		return set, err
 	}
 }
@@ -190,7 +192,7 @@ func (a *app) lazyData(name, directory string) func(context.Context) (*dataset.D
 // runner opens the results folder and makes what trains into it.
 func (a *app) runner(l labFlags, backend string, data func(context.Context) (*dataset.Dataset, error)) (*lab.Runner, error) {
 	if backend != "" && backend != "cpu" {
-		return nil, &usageError{fmt.Sprintf("the backend %s cannot train cells, want cpu", backend), "set training.backend to cpu, or leave it out"}
+		return nil, noBackend(backend)
 	}
 	if l.workers < 1 {
 		return nil, &usageError{fmt.Sprintf("--workers is %d, want a whole number ≥ 1", l.workers), "leave --workers out"}
