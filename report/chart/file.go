@@ -41,7 +41,11 @@ func (c Chart) File(format string) ([]byte, error) {
 	}
 	columns = min(columns, max(1, len(c.Panels)))
 	const gap, margin = 26.0, 18.0
-	width := float64(columns)*(panelWidth+gap) - gap + 2*margin
+	panel := 0.0
+	for _, p := range c.Panels {
+		panel = max(panel, p.width())
+	}
+	width := float64(columns)*(panel+gap) - gap + 2*margin
 	rows := c.legendRows(width - 2*margin)
 	top := margin + 30 + 20*float64(len(rows))
 	height := top
@@ -66,7 +70,7 @@ func (c Chart) File(format string) ([]byte, error) {
 	v.text(margin, margin+12, c.Title, 16, start, Ink, true)
 	v.legend(rows, margin, margin+34)
 	for i, p := range c.Panels {
-		p.draw(v, margin+float64(i%columns)*(panelWidth+gap), tops[i/columns])
+		p.draw(v, margin+float64(i%columns)*(panel+gap), tops[i/columns])
 	}
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {

@@ -155,7 +155,7 @@ func (r *Report) answer(s *lab.Study) []html.Block {
 
 	t := &html.Table{
 		Title: "The rules side by side",
-		Head: []html.Head{{Text: "Rule", Left: true}, {Text: "Data put in"}, {Text: "Accuracy, trained"}, {Text: "Accuracy, predicted"},
+		Head: []html.Head{{Text: "Rule", Left: true, Wide: true}, {Text: "Data put in"}, {Text: "Accuracy, trained"}, {Text: "Accuracy, predicted"},
 			{Text: "Profit"}, {Text: "Privacy costs"}, {Text: "Left for members"}, {Text: "Equilibrium", Left: true}},
 		Note: "Predicted: the fitted curve at the equilibrium contributions. Trained: a model really trained on them. Left for members: profit less privacy costs.",
 	}
