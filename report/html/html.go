@@ -59,6 +59,7 @@ type Table struct {
 type Head struct {
 	Text string
 	Left bool // text, not numbers
+	Wide bool // keeps some room on a narrow page
 }
 
 // Row is one row. Strong rows stand out, as totals do.

@@ -80,7 +80,7 @@ func formTable(s *lab.Study) *html.Table {
 func theoryBlocks(s *lab.Study) []html.Block {
 	t := &html.Table{
 		Title: "What theory promises here",
-		Head:  []html.Head{{Text: "Theorem", Left: true}},
+		Head:  []html.Head{{Text: "Theorem", Left: true, Wide: true}},
 		Note:  "Applies: the assumptions of the theorem held at every point tested on the fitted curve. Where a theorem does not apply, the equilibrium above is still certified on its own.",
 	}
 	var order []string

@@ -68,7 +68,7 @@ func findingMark(f lab.Finding) html.Mark {
 
 func (r *Report) verdicts(p *lab.Reproduction) []html.Block {
 	t := &html.Table{
-		Head: []html.Head{{Text: "Claim", Left: true}, {Text: "What the paper says", Left: true}, {Text: "Finding", Left: true}, {Text: "Because", Left: true}},
+		Head: []html.Head{{Text: "Claim", Left: true}, {Text: "What the paper says", Left: true, Wide: true}, {Text: "Finding", Left: true}, {Text: "Because", Left: true, Wide: true}},
 		Note: "Holds: in every case tested (for O5, which says “tends to”, in nine of ten). Fails: in most cases of every part. Steps count when both ends are equilibria, and may go against a claim by one data point, the tolerance of Algorithm 1.",
 	}
 	for _, v := range p.Verdicts {
