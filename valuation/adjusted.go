@@ -47,7 +47,7 @@ func (e *adjusted) candidates() []model {
 func (e *adjusted) Estimate() Estimate {
 	best := e.unfitted()
 	for _, m := range e.candidates() {
-		if f, ok := e.fit(m); ok && f.loss < best.loss {
+		if f := e.fit(m); f != nil && f.loss < best.loss {
 			best = f
 		}
 	}

@@ -20,16 +20,14 @@ var estimators = []valuation.Method{
 	valuation.Kernel{},
 	valuation.SVARM{},
 	valuation.Adjusted{},
-	valuation.Adjusted{Degree: 1},
 	valuation.Adjusted{Degree: 2},
-	valuation.Adjusted{Degree: 3},
 }
 
 // sampled are closed-form games with many more coalitions than the tests value.
 func sampled() []*games.Closed {
-	needs := make([]float64, 12)
-	worth := make([]float64, 13)
-	brings := make([]float64, 12)
+	needs := make([]float64, 10)
+	worth := make([]float64, 11)
+	brings := make([]float64, 10)
 	for i := range needs {
 		needs[i] = 1 + float64(i*i)/20
 		worth[i+1] = math.Sqrt(float64(i+1)) + 0.3*float64((i*5)%3)
@@ -37,8 +35,8 @@ func sampled() []*games.Closed {
 	}
 	return []*games.Closed{
 		games.Airport(needs),
-		games.Gloves(5, 7),
-		games.Voting([]int{9, 8, 7, 6, 5, 5, 4, 4, 3, 3, 2, 2}, 29),
+		games.Gloves(4, 6),
+		games.Voting([]int{9, 8, 7, 6, 5, 5, 4, 4, 3, 3}, 27),
 		games.Additive(brings),
 		games.Symmetric(worth),
 	}
@@ -49,7 +47,7 @@ func sampled() []*games.Closed {
 // save for the few in ten thousand that chance allows a normal distribution.
 // Where a method has no error at all, its values must be exact instead.
 func TestIntervalsCover(t *testing.T) {
-	const seeds, budget = 200, 800
+	const seeds, budget = 200, 500
 	for _, g := range sampled() {
 		for _, method := range estimators {
 			t.Run(g.Name+"/"+method.Name(), func(t *testing.T) {
@@ -70,7 +68,7 @@ func TestIntervalsCover(t *testing.T) {
 						case off <= r.Spread[n]:
 							covered++
 						}
-						if off > 4*r.Errors[n]+r.Spread[n]-1.96*r.Errors[n] {
+						if off > 4*r.Errors[n] {
 							beyond++
 						}
 					}

@@ -29,8 +29,25 @@ func (m *moments) variance() float64 {
 	return m.sum2 / float64(m.count-1)
 }
 
-// standardError is that of the mean.
-func (m *moments) standardError() float64 { return math.Sqrt(m.variance() / float64(m.count)) }
+// priorWeight is how many samples the members' mean variance counts for in
+// each member's own: when rare marginal contributions are all that matters, a
+// few samples which happen to agree are no proof of certainty.
+const priorWeight = 2
+
+// meanEstimate is the estimate by one sample mean per member.
+func meanEstimate(samples []moments) Estimate {
+	e := newEstimate(len(samples))
+	pooled := 0.0
+	for _, m := range samples {
+		pooled += m.variance() / float64(len(samples))
+	}
+	for n, m := range samples {
+		freedom := float64(m.count - 1)
+		variance := (m.sum2 + priorWeight*pooled) / (freedom + priorWeight)
+		e.set(n, m.mean, math.Sqrt(variance/float64(m.count)), freedom)
+	}
+	return e
+}
 
 // spread95 is how many standard errors a 95% interval reaches to each side,
 // with the given degrees of freedom (Student's t).

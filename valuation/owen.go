@@ -92,10 +92,4 @@ func (o *owen) Tell(worths []float64) {
 	}
 }
 
-func (o *owen) Estimate() Estimate {
-	e := newEstimate(o.start.Members)
-	for n, m := range o.marginal {
-		e.set(n, m.mean, m.standardError(), float64(m.count-1))
-	}
-	return e
-}
+func (o *owen) Estimate() Estimate { return meanEstimate(o.marginal) }

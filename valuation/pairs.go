@@ -22,6 +22,7 @@ type pairing struct {
 	asked   []*class
 	pending []Coalition
 	samples int
+	least   int // how many pairs every class gets before the shares count
 }
 
 // class is the pairs of sizes k and N−k.
@@ -42,7 +43,7 @@ type class struct {
 // weight of its size k.
 func newPairing(s Start, weight func(k int) float64) *pairing {
 	n := s.Members
-	p := &pairing{start: s}
+	p := &pairing{start: s, least: 3}
 	sum := 0.0
 	for k := 1; k <= n/2; k++ {
 		c := &class{k: k, half: 2*k == n, factor: float64(n) / float64(k*(n-k)), share: weight(k)}
@@ -64,9 +65,6 @@ func newPairing(s Start, weight func(k int) float64) *pairing {
 }
 
 func (p *pairing) Samples() int { return p.samples }
-
-// leastPairs is how many pairs every class gets before the shares count.
-const leastPairs = 3
 
 func (p *pairing) Ask(q *Query) {
 	everyone := Everyone(p.start.Members)
@@ -106,7 +104,7 @@ func (p *pairing) choose() *class {
 			continue
 		}
 		behind := c.share*float64(drawn) - float64(c.planned)
-		if c.planned < leastPairs {
+		if c.planned < p.least {
 			behind += math.MaxInt32
 		}
 		if best == nil || behind > most {

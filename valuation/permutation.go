@@ -14,10 +14,12 @@ type Permutation struct {
 	Antithetic bool
 	// Truncation, when above 0, cuts an order short once the worth of those
 	// who arrived is within this fraction of |v(N) − v(∅)| from v(N) (Ghorbani
-	// & Zou 2019). What is missing then is split equally among the rest, and
-	// the interval grows by its mean size, which bounds the error wherever no
-	// later arrival would have moved the worth by more.
+	// & Zou 2019). What is missing then is split equally among the rest.
 	Truncation float64
+	// Audit is the chance that an order goes on where it would be cut. What
+	// the equal split got wrong there counts 1/Audit times, so that truncation
+	// brings no bias, whatever the game. Default: 0.25. At 1 nothing is cut.
+	Audit float64
 }
 
 // Name returns "permutation", with the variants.
@@ -37,9 +39,15 @@ func (m Permutation) Begin(s Start) (Estimation, error) {
 	if !(m.Truncation >= 0 && m.Truncation < 1) {
 		return nil, fmt.Errorf("%w: truncation at %v, want 0 ≤ truncation < 1", ErrSettings, m.Truncation)
 	}
+	if !(m.Audit >= 0 && m.Audit <= 1) {
+		return nil, fmt.Errorf("%w: audit of %v, want 0 < audit ≤ 1", ErrSettings, m.Audit)
+	}
+	if m.Audit == 0 {
+		m.Audit = 0.25
+	}
 	return &permutations{
-		start: s, antithetic: m.Antithetic, cut: m.Truncation * math.Abs(s.Whole-s.Empty),
-		marginal: make([]moments, s.Members), missing: make([]float64, s.Members),
+		start: s, antithetic: m.Antithetic, audit: m.Audit,
+		cut: m.Truncation * math.Abs(s.Whole-s.Empty), marginal: make([]moments, s.Members),
 	}, nil
 }
 
@@ -49,12 +57,12 @@ func (m Permutation) Begin(s Start) (Estimation, error) {
 type permutations struct {
 	start      Start
 	antithetic bool
+	audit      float64
 	cut        float64
 	tasks      uint64
 	walks      []*walk
 	asked      []*walk
 	marginal   []moments
-	missing    []float64 // Σ over samples of what truncation left open
 }
 
 // walk is one order on the way.
@@ -64,7 +72,9 @@ type walk struct {
 	here    Coalition
 	worth   float64
 	gain    []float64 // per member
-	open    []float64 // per member: the size of what was cut off
+	lot     float64   // uniform on [0, 1): whether it is audited
+	cut     int       // how many had arrived where it was, or would have been, cut
+	missing float64   // the worth that was missing there
 }
 
 func (p *permutations) Samples() int { return p.marginal[0].count }
@@ -103,6 +113,7 @@ func (p *permutations) draw(q *Query) {
 		sample := []*walk{first}
 		if p.antithetic {
 			back := newWalk(n, p.start.Empty, nil)
+			back.lot = first.lot
 			copy(back.order, first.order)
 			slices.Reverse(back.order)
 			sample = append(sample, back)
@@ -129,11 +140,10 @@ func (p *permutations) draw(q *Query) {
 
 // newWalk draws an order; without random numbers the order is left to fill in.
 func newWalk(n int, empty float64, random *rand.Rand) *walk {
-	w := &walk{order: make([]int, n), worth: empty, gain: make([]float64, n), open: make([]float64, n)}
+	w := &walk{order: make([]int, n), worth: empty, gain: make([]float64, n), cut: n}
 	if random != nil {
-		for i, x := range random.Perm(n) {
-			w.order[i] = x
-		}
+		copy(w.order, random.Perm(n))
+		w.lot = random.Float64()
 	}
 	return w
 }
@@ -150,8 +160,8 @@ func (p *permutations) Tell(worths []float64) {
 		going := false
 		for i, w := range p.asked {
 			w.arrive(worths[i])
-			if math.Abs(p.start.Whole-w.worth) <= p.cut {
-				w.truncate(p.start.Whole)
+			if w.cut == len(w.order) && math.Abs(p.start.Whole-w.worth) <= p.cut {
+				w.truncate(p.start.Whole, w.lot < p.audit)
 			}
 			going = going || w.arrived < len(w.order)-1
 		}
@@ -171,15 +181,14 @@ func (p *permutations) fold() {
 			if w.arrived < len(w.order) {
 				w.arrive(p.start.Whole)
 			}
+			w.settle(p.audit)
 		}
 		for n := range p.marginal {
-			gain, open := 0.0, 0.0
+			gain := 0.0
 			for _, w := range sample {
 				gain += w.gain[n]
-				open += w.open[n]
 			}
 			p.marginal[n].add(gain / float64(len(sample)))
-			p.missing[n] += open / float64(len(sample))
 		}
 	}
 	p.walks = nil
@@ -193,24 +202,27 @@ func (w *walk) arrive(worth float64) {
 	w.arrived++
 }
 
-// truncate splits what is missing among those who have not arrived.
-func (w *walk) truncate(whole float64) {
-	rest := w.order[w.arrived:]
-	missing := whole - w.worth
-	for _, n := range rest {
-		w.gain[n] = missing / float64(len(rest))
-		w.open[n] = math.Abs(missing)
+// truncate notes where the walk may be cut, and cuts it there unless it is
+// audited.
+func (w *walk) truncate(whole float64, audited bool) {
+	w.cut, w.missing = w.arrived, whole-w.worth
+	if !audited {
+		w.arrived = len(w.order)
 	}
-	w.arrived = len(w.order)
 }
 
-func (p *permutations) Estimate() Estimate {
-	e := newEstimate(p.start.Members)
-	for n, m := range p.marginal {
-		e.set(n, m.mean, m.standardError(), float64(m.count-1))
-		if m.count > 1 {
-			e.Spread[n] += p.missing[n] / float64(m.count)
+// settle splits what was missing at the cut among those who came after. An
+// audited walk adds what that got wrong, for all those not audited as well.
+func (w *walk) settle(audit float64) {
+	rest := w.order[w.cut:]
+	for _, n := range rest {
+		split := w.missing / float64(len(rest))
+		if w.lot < audit {
+			w.gain[n] = split + (w.gain[n]-split)/audit
+		} else {
+			w.gain[n] = split
 		}
 	}
-	return e
 }
+
+func (p *permutations) Estimate() Estimate { return meanEstimate(p.marginal) }

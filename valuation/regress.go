@@ -13,9 +13,9 @@ import (
 // with the distance of |S| from N/2, and s_i·s_j·s_k. Terms of even degree
 // would cancel in the gap.
 type model struct {
-	powers  int     // l < powers
-	triples bool    // with s_i·s_j·s_k
-	penalty float64 // on squared coefficients of triples
+	powers    int       // l < powers
+	triples   bool      // with s_i·s_j·s_k
+	penalties []float64 // on squared coefficients of triples, to choose from
 }
 
 // smallPenalty keeps equations with dependent terms solvable.
@@ -32,9 +32,7 @@ func models(n, from, to, terms int) []model {
 			list = append(list, model{powers: 2}, model{powers: 3})
 		case 3:
 			if count := n * (n - 1) * (n - 2) / 6; count > 0 && count <= min(terms, 2000) {
-				for _, penalty := range []float64{0.3, 3, 30, 300} {
-					list = append(list, model{powers: 2, triples: true, penalty: penalty})
-				}
+				list = append(list, model{powers: 2, triples: true, penalties: []float64{300, 30, 3, 0.3}})
 			}
 		}
 	}
@@ -142,15 +140,53 @@ func signMeans(n, k int) [5]float64 {
 	return mean
 }
 
-// fit fits the model by penalised least squares, and finds in closed form the
-// residual every pair would have had, had it been left out.
-func (e *adjusted) fit(m model) (*fitted, bool) {
-	n := e.start.Members
+// fit fits the model by penalised least squares, once for each penalty until
+// the next one predicts worse. It returns nil when the equations cannot be
+// solved.
+func (e *adjusted) fit(m model) *fitted {
 	own := len(e.classes) // every class has its own mean, but that of k = N/2 is zero
-	columns := own + m.terms(n)
-	x := mat.NewDense(e.samples, columns, nil)
-	y := mat.NewVecDense(e.samples, nil)
-	scale := e.rowScales()
+	x, y, scale := e.rows(m, own)
+	_, columns := x.Dims()
+	gram := mat.NewSymDense(columns, nil)
+	gram.SymOuterK(1, x.T())
+	right := mat.NewVecDense(columns, nil)
+	right.MulVec(x.T(), y)
+	penalised := own + e.start.Members*m.powers
+	var best *fitted
+	last := smallPenalty
+	for k := range columns {
+		gram.SetSym(k, k, gram.At(k, k)+last)
+	}
+	for _, penalty := range append(m.penalties, last)[:max(1, len(m.penalties))] {
+		for k := penalised; k < columns; k++ {
+			gram.SetSym(k, k, gram.At(k, k)+penalty-last)
+		}
+		last = penalty
+		var factor mat.Cholesky
+		if !factor.Factorize(gram) {
+			break
+		}
+		beta := mat.NewVecDense(columns, nil)
+		if err := factor.SolveVecTo(beta, right); err != nil {
+			break
+		}
+		f := e.leaveOut(m, x, y, beta, &factor, scale)
+		f.loss = e.loss(f)
+		if best != nil && !(f.loss < best.loss) {
+			break
+		}
+		best = f
+	}
+	return best
+}
+
+// rows returns the weighted terms and gaps of all pairs, and the square roots
+// of the classes' weights.
+func (e *adjusted) rows(m model, own int) (x *mat.Dense, y *mat.VecDense, scale []float64) {
+	n := e.start.Members
+	x = mat.NewDense(e.samples, own+m.terms(n), nil)
+	y = mat.NewVecDense(e.samples, nil)
+	scale = e.rowScales()
 	at := 0
 	for j, c := range e.classes {
 		for t, s := range c.side {
@@ -166,27 +202,7 @@ func (e *adjusted) fit(m model) (*fitted, bool) {
 			at++
 		}
 	}
-	gram := mat.NewSymDense(columns, nil)
-	gram.SymOuterK(1, x.T())
-	for k := range columns {
-		penalty := smallPenalty
-		if m.triples && k >= own+n*m.powers {
-			penalty = m.penalty
-		}
-		gram.SetSym(k, k, gram.At(k, k)+penalty)
-	}
-	var factor mat.Cholesky
-	if !factor.Factorize(gram) {
-		return nil, false
-	}
-	right, beta := mat.NewVecDense(columns, nil), mat.NewVecDense(columns, nil)
-	right.MulVec(x.T(), y)
-	if err := factor.SolveVecTo(beta, right); err != nil {
-		return nil, false
-	}
-	f := e.leaveOut(m, x, y, beta, &factor, scale)
-	f.loss = e.loss(f)
-	return f, !math.IsNaN(f.loss)
+	return x, y, scale
 }
 
 // rowScales returns the square roots of the classes' regression weights: what

@@ -25,28 +25,34 @@ func evenError(n int) func(k int) float64 {
 type svarm struct{ *pairing }
 
 func (e *svarm) Estimate() Estimate {
-	return e.covariances(func(c *class) []float64 { return c.gap })
+	return e.covariances(0)
 }
 
-// covariances estimates the values from what is given for every pair of a
-// class, by the identity of pairing.
-func (p *pairing) covariances(of func(*class) []float64) Estimate {
+// covariances estimates the values by the identity of pairing. In the variance
+// of a class, the mean of all classes counts for as many samples as prior says.
+func (p *pairing) covariances(prior float64) Estimate {
 	n := p.start.Members
 	e := newEstimate(n)
 	parts := make([]classParts, len(p.classes))
 	for j, c := range p.classes {
-		parts[j] = c.centred(of(c))
+		parts[j] = c.centred(c.gap)
 	}
 	for i := range n {
 		value := (p.start.Whole - p.start.Empty) / float64(n)
-		var total variance
+		total := variance{prior: prior}
+		scores := make([]moments, len(p.classes))
 		for j, c := range p.classes {
-			var m moments
+			m := &scores[j]
 			for t, s := range c.side {
 				m.add(c.lever(s, i, n) * parts[j].rest[t])
 			}
 			value += c.factor * parts[j].correction * m.mean
-			total.add(c, m, parts[j].fitted)
+			if m.count > 1 {
+				total.pooled += m.variance() / float64(len(p.classes))
+			}
+		}
+		for j, c := range p.classes {
+			total.add(c, scores[j], parts[j].fitted)
 		}
 		e.set(i, value, total.standardError(), total.freedom())
 	}
@@ -86,6 +92,8 @@ type variance struct {
 	sum     float64
 	scatter float64 // Σ part²/freedom, for Satterthwaite's degrees of freedom
 	unknown bool
+	prior   float64 // how many samples the pooled variance counts for
+	pooled  float64
 }
 
 // add takes the mean of a class's scores, of which some freedom was spent.
@@ -98,7 +106,8 @@ func (v *variance) add(c *class, m moments, spent float64) {
 		v.unknown = true
 		return
 	}
-	part := c.factor * c.factor * c.open() * m.sum2 / freedom / float64(m.count)
+	scatter := (m.sum2 + v.prior*v.pooled) / (freedom + v.prior)
+	part := c.factor * c.factor * c.open() * scatter / float64(m.count)
 	v.sum += part
 	v.scatter += part * part / freedom
 }
