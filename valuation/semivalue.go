@@ -8,9 +8,10 @@ import (
 // Semivalue returns Σ over S ∌ n of weight[|S|]·(v(S ∪ n) − v(S)) for every
 // member n. There is one weight for every size from 0 to N−1.
 //
-// The sum takes N·2^(N−1) steps: the table is cut into tiles which fit into
-// the processor's cache, and the weight of a coalition is looked up by its
-// place within the tile.
+// The sum has N·2^(N−1) terms: the table is cut into tiles which fit into the
+// processor's cache, the weight of a coalition is looked up by its place
+// within the tile, and members are taken in pairs, so that a worth once loaded
+// serves two of them.
 func Semivalue(t Table, weight []float64) ([]float64, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -29,25 +30,54 @@ const tileBits = 10
 func semivalue(t Table, n int, weight []float64) []float64 {
 	low := min(n, tileBits)
 	tile := 1 << low
-	weights := tileWeights(weight, n, low)
+	rows := tileWeights(weight, n, low)
+	row := func(outside int) []float64 { return rows[outside*tile : (outside+1)*tile] }
 	values := make([]float64, n)
 	for start := 0; start < len(t); start += tile {
 		outside := Coalition(start).Size()
-		row := weights[outside*tile : (outside+1)*tile]
-		here := t[start : start+tile]
-		// Members within the tile: both coalitions of a pair are here.
-		for i := range low {
-			values[i] += pairs(here, row, 1<<i)
-		}
-		// Members outside it: the partner of each worth is in another tile.
-		for i := low; i < n; i++ {
-			if start>>i&1 == 0 {
-				with := start | 1<<i
-				values[i] += weighted(t[with:with+tile], here, row)
+		at := func(bits int) []float64 { return t[start|bits : (start|bits)+tile] }
+		// Members within the tile: all coalitions that differ are here.
+		withinTile(at(0), row(outside), values[:low])
+		// Members outside it, two at a time: four tiles differ.
+		i := low
+		for ; i+1 < n; i += 2 {
+			if start>>i&3 == 0 {
+				a, b := quads(at(0), at(1<<i), at(2<<i), at(3<<i), row(outside), row(outside+1))
+				values[i] += a
+				values[i+1] += b
 			}
+		}
+		if i < n && start>>i&1 == 0 {
+			values[i] += weighted(at(1<<i), at(0), row(outside))
 		}
 	}
 	return values
+}
+
+// withinTile adds the marginal contributions of the members whose bits are
+// within a tile, two members at a time.
+func withinTile(v, weight, values []float64) {
+	i := 0
+	for ; i+1 < len(values); i += 2 {
+		stride := 1 << i
+		var a, b float64
+		if stride == 1 {
+			a, b = neighbours(v, weight)
+		} else {
+			for at := 0; at < len(v); at += 4 * stride {
+				x, y := quads(v[at:at+stride], v[at+stride:at+2*stride], v[at+2*stride:at+3*stride], v[at+3*stride:at+4*stride],
+					weight[at:at+stride], weight[at+stride:at+2*stride])
+				a += x
+				b += y
+			}
+		}
+		values[i] += a
+		values[i+1] += b
+	}
+	if i < len(values) { // an odd number: the last member's bit halves the tile
+		half := len(v) / 2
+		values[i] += weighted(v[half:], v[:half], weight[:half])
+	}
 }
 
 // tileWeights returns, for every number k of members outside the tile, the
@@ -66,47 +96,30 @@ func tileWeights(weight []float64, n, low int) []float64 {
 	return rows
 }
 
-// pairs sums over the coalitions of a tile which lack the member whose bit is
-// the stride.
-func pairs(v, weight []float64, stride int) float64 {
-	switch stride {
-	case 1:
-		return neighbours(v, weight)
-	case 2:
-		return seconds(v, weight)
-	}
-	sum := 0.0
-	for b := 0; b < len(v); b += 2 * stride {
-		sum += weighted(v[b+stride:b+2*stride], v[b:b+stride], weight[b:b+stride])
-	}
-	return sum
-}
-
-// neighbours is pairs with stride 1.
-func neighbours(v, weight []float64) float64 {
-	var s0, s1 float64
-	weight = weight[:len(v)]
+// neighbours is quads for the two lowest members, whose coalitions lie side by
+// side.
+func neighbours(v, weight []float64) (a, b float64) {
 	for len(v) >= 4 && len(weight) >= 4 {
-		s0 += weight[0] * (v[1] - v[0])
-		s1 += weight[2] * (v[3] - v[2])
+		a += weight[0]*(v[1]-v[0]) + weight[1]*(v[3]-v[2])
+		b += weight[0]*(v[2]-v[0]) + weight[1]*(v[3]-v[1])
 		v, weight = v[4:], weight[4:]
 	}
-	if len(v) == 2 {
-		s0 += weight[0] * (v[1] - v[0])
-	}
-	return s0 + s1
+	return a, b
 }
 
-// seconds is pairs with stride 2.
-func seconds(v, weight []float64) float64 {
-	var s0, s1 float64
-	weight = weight[:len(v)]
-	for len(v) >= 4 && len(weight) >= 4 {
-		s0 += weight[0] * (v[2] - v[0])
-		s1 += weight[1] * (v[3] - v[1])
-		v, weight = v[4:], weight[4:]
+// quads sums the marginal contributions of two members, a and b, over
+// coalitions with neither, a, b, and both of them. The coalitions of others
+// weigh w; with one of the two besides, w1.
+func quads(none, a, b, both, w, w1 []float64) (sumA, sumB float64) {
+	var a0, a1, b0, b1 float64
+	a, b, both, w, w1 = a[:len(none)], b[:len(none)], both[:len(none)], w[:len(none)], w1[:len(none)]
+	for j := 0; j+1 < len(none); j += 2 {
+		a0 += w[j]*(a[j]-none[j]) + w1[j]*(both[j]-b[j])
+		b0 += w[j]*(b[j]-none[j]) + w1[j]*(both[j]-a[j])
+		a1 += w[j+1]*(a[j+1]-none[j+1]) + w1[j+1]*(both[j+1]-b[j+1])
+		b1 += w[j+1]*(b[j+1]-none[j+1]) + w1[j+1]*(both[j+1]-a[j+1])
 	}
-	return s0 + s1
+	return a0 + a1, b0 + b1
 }
 
 // weighted returns Σ weight·(with − without), in four chains of sums which do
