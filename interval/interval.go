@@ -87,10 +87,11 @@ func (i Interval) Hull(j Interval) Interval { return sane(min(i.Lo, j.Lo), max(i
 // Magnitude returns the largest absolute value in i.
 func (i Interval) Magnitude() float64 { return max(math.Abs(i.Lo), math.Abs(i.Hi)) }
 
-// sane turns an interval with a NaN end (∞−∞, 0·∞) into Whole.
+// sane turns an interval with a NaN end (∞−∞, 0·∞) into Whole and keeps an end
+// that overflowed on its own side.
 func sane(lo, hi float64) Interval {
 	if lo != lo || hi != hi {
 		return Whole
 	}
-	return Interval{lo, hi}
+	return Interval{min(lo, math.MaxFloat64), max(hi, -math.MaxFloat64)}
 }

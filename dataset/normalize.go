@@ -1,0 +1,96 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+)
+
+// Normalizer turns the bytes of images into floats of mean 0 and standard deviation 1 per channel.
+type Normalizer struct {
+	// Shape is the shape of the images.
+	Shape Shape
+	// Mean and Deviation are the mean and the standard deviation of each channel, with bytes scaled to 0…1.
+	Mean, Deviation []float64
+
+	// table holds the float of every byte value, per channel.
+	table [][256]float32
+}
+
+// NewNormalizer measures the channels of a set of images, as a rule the training set. A channel that is constant keeps
+// deviation 1, so that it normalises to zeros.
+func NewNormalizer(images *Images) *Normalizer {
+	channels := images.Shape.Channels
+	area := images.Shape.Height * images.Shape.Width
+	n := &Normalizer{
+		Shape:     images.Shape,
+		Mean:      make([]float64, channels),
+		Deviation: make([]float64, channels),
+		table:     make([][256]float32, channels),
+	}
+	histograms := make([][256]int, channels)
+	for i := range images.Len() {
+		image := images.Image(i)
+		for c := range channels {
+			for _, value := range image[c*area : (c+1)*area] {
+				histograms[c][value]++
+			}
+		}
+	}
+	for c := range channels {
+		n.Mean[c], n.Deviation[c] = moments(&histograms[c])
+		for value := range n.table[c] {
+			n.table[c][value] = float32((float64(value)/255 - n.Mean[c]) / n.Deviation[c])
+		}
+	}
+	return n
+}
+
+// moments returns mean and standard deviation of a histogram of bytes, scaled to 0…1.
+func moments(histogram *[256]int) (mean, deviation float64) {
+	var total, sum int
+	for value, count := range histogram {
+		total += count
+		sum += value * count
+	}
+	if total == 0 {
+		return 0, 1
+	}
+	mean = float64(sum) / float64(total)
+	var squares float64
+	for value, count := range histogram {
+		difference := float64(value) - mean
+		squares += difference * difference * float64(count)
+	}
+	deviation = math.Sqrt(squares / float64(total))
+	if deviation == 0 {
+		return mean / 255, 1
+	}
+	return mean / 255, deviation / 255
+}
+
+// Image writes the normalised image into dst, which must be as long as the image.
+func (n *Normalizer) Image(dst []float32, image []byte) {
+	if len(image) != n.Shape.Size() || len(dst) != len(image) {
+		panic(fmt.Sprintf("dataset: normalising %d bytes into %d floats, expected %d of each",
+			len(image), len(dst), n.Shape.Size()))
+	}
+	area := n.Shape.Height * n.Shape.Width
+	for c := range n.table {
+		table := &n.table[c]
+		to := dst[c*area : (c+1)*area]
+		for i, value := range image[c*area : (c+1)*area] {
+			to[i] = table[value]
+		}
+	}
+}
+
+// Batch writes the normalised images of the given indices into dst, one after another; dst must hold exactly them.
+func (n *Normalizer) Batch(dst []float32, images *Images, indices []int32) {
+	size := n.Shape.Size()
+	if len(dst) != len(indices)*size {
+		panic(fmt.Sprintf("dataset: batch of %d images of %d values into %d floats", len(indices), size, len(dst)))
+	}
+	for i, index := range indices {
+		n.Image(dst[i*size:(i+1)*size], images.Image(int(index)))
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package nn
+
+func available() []*kernels { return []*kernels{&portable} }

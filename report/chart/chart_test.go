@@ -1,0 +1,102 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+func sample() Chart {
+	line := Line{Name: "measured", Color: Series(1), Marks: true}
+	band := Line{Name: "fitted", Color: Series(2), Band: true, Dashed: true}
+	for k := 1; k <= 10; k++ {
+		x := float64(1000 * k)
+		y := 0.5 + 0.1*math.Log(float64(k))
+		line.Points = append(line.Points, XY{x, y, y - 0.02, y + 0.02})
+		band.Points = append(band.Points, XY{x, y + 0.01, y - 0.03, y + 0.04})
+	}
+	bars := func(name string, v float64) Bars {
+		return Bars{Name: name, Color: Mechanism(name), Values: []XY{{Y: v}, {Y: 0}, {Y: v / 2, Low: v / 3, High: v}}}
+	}
+	return Chart{
+		ID: "sample", Title: "A <sample>", Caption: "Everything a chart can hold.", Columns: 2,
+		Panels: []Panel{
+			{Title: "Lines", X: Axis{Label: "data points"}, Y: Axis{Label: "accuracy", Percent: true}, Lines: []Line{band, line}},
+			{Title: "Bars", X: Axis{Categories: []string{"north", "a very long name indeed, it is", "east"}}, Y: Axis{Label: "points"},
+				Bars: []Bars{bars("EG", 200), bars("LP", 1800), bars("LOO", 2000), bars("SV", 900)}},
+			{Title: "Verdicts", X: Axis{Label: "β1"}, Y: Axis{Label: "γ"}, Heat: &Heat{
+				Columns: []string{"1", "2", "3"}, Rows: []string{"0.1", "0.2"}, MarkColumn: 1, MarkRow: 1,
+				Cells: [][]Cell{{{Good, "yes"}, {Middle, "part"}, {Bad, "no"}}, {{Good, "yes"}, {Good, "yes"}, {Blank, "–"}}},
+			}},
+			{Title: "Nothing"},
+		},
+	}
+}
+
+func TestFilesOfEveryFormat(t *testing.T) {
+	heads := map[string]string{"svg": "<?xml", "png": "\x89PNG", "pdf": "%PDF"}
+	for _, format := range Formats {
+		data, err := sample().File(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(data, []byte(heads[format])) {
+			t.Errorf("%s starts with %q", format, data[:8])
+		}
+	}
+	if _, err := sample().File("gif"); err == nil {
+		t.Error("a gif was drawn")
+	}
+	data, _ := sample().File("png")
+	if _, err := png.Decode(bytes.NewReader(data)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInlineIsWellFormedAndEscaped(t *testing.T) {
+	for _, p := range sample().Panels {
+		p.Title += " <b>&"
+		text := string(p.Inline(`a "chart" & more`))
+		decoder := xml.NewDecoder(strings.NewReader(text))
+		for {
+			_, err := decoder.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", p.Title, err, text)
+			}
+		}
+		if strings.Contains(text, "NaN") || strings.Contains(text, "<b>") {
+			t.Errorf("%s: %s", p.Title, text)
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		min, max float64
+		label    string
+	}{{0, 1, "0.2"}, {0, 10000, "2000"}, {0.1, 0.13, "0.105"}, {-5, 5, "−2"}} {
+		values := ticks(c.min, c.max, 5)
+		if len(values) < 3 || len(values) > 8 {
+			t.Errorf("%g … %g: ticks %v", c.min, c.max, values)
+		}
+		if got := (Axis{}).label(values[1], values[1]-values[0]); got != c.label && c.label != "0.105" {
+			t.Errorf("%g … %g: second label %q, want %q", c.min, c.max, got, c.label)
+		}
+	}
+	if got := (Axis{}).label(12345, 5); got != "12\u202f345" {
+		t.Errorf("label %q", got)
+	}
+}
+
+func TestStepsUseTheWholeRamp(t *testing.T) {
+	if Step(0, 6) != "q0" || Step(5, 6) != "q9" || Step(0, 1) != "q0" {
+		t.Errorf("steps %s %s %s", Step(0, 6), Step(5, 6), Step(0, 1))
+	}
+}

@@ -1,0 +1,228 @@
+package chart
+
+import "math"
+
+// canvas is what a panel is drawn on; y grows downwards.
+type canvas interface {
+	path(points []point, color Color, width float64, dashed bool)
+	area(points []point, color Color, opacity float64)
+	rect(x, y, w, h float64, color Color)
+	mark(x, y float64, shape int, color Color)
+	text(x, y float64, text string, size float64, anchor anchor, color Color, bold bool)
+}
+
+type point struct{ x, y float64 }
+
+type anchor string
+
+const (
+	start  anchor = "start"
+	middle anchor = "middle"
+	end    anchor = "end"
+)
+
+// Sizes of a panel, in the units of its drawing.
+const (
+	panelWidth  = 440.0
+	panelHeight = 285.0
+	smallText   = 12.5
+	titleText   = 14.0
+)
+
+func (p Panel) height() float64 {
+	if p.Heat != nil {
+		return 74 + 25*float64(len(p.Heat.Rows))
+	}
+	if p.Tall {
+		return 1.35 * panelHeight
+	}
+	return panelHeight
+}
+
+// draw draws the panel with its top left corner at (x0, y0).
+func (p Panel) draw(c canvas, x0, y0 float64) {
+	if p.Heat != nil {
+		p.drawHeat(c, x0, y0)
+		return
+	}
+	top := y0 + 12
+	if p.Title != "" {
+		c.text(x0, y0+15, p.Title, titleText, start, Ink, true)
+		top += 22
+	}
+	if p.Y.Label != "" {
+		c.text(x0, top+3, p.Y.Label, smallText, start, Muted, false)
+		top += 15
+	}
+	rx, ry := p.ranges()
+	yTicks := ticks(ry[0], ry[1], 5)
+	step := 0.0
+	if len(yTicks) > 1 {
+		step = yTicks[1] - yTicks[0]
+	}
+	left := 0.0
+	for _, v := range yTicks {
+		left = max(left, textWidth(p.Y.label(v, step), smallText))
+	}
+	bottom := y0 + p.height() - 42
+	if p.X.Label == "" {
+		bottom += 18
+	}
+	sx := scale{rx[0], rx[1], x0 + left + 12, x0 + panelWidth - 12}
+	sy := scale{ry[0], ry[1], bottom, top + 6}
+
+	for _, v := range yTicks {
+		color := Grid
+		if v == ry[0] || v == 0 {
+			color = Muted
+		}
+		c.path([]point{{sx.from - 4, sy.at(v)}, {sx.to + 4, sy.at(v)}}, color, 1, false)
+		c.text(sx.from-9, sy.at(v)+4, p.Y.label(v, step), smallText, end, Muted, false)
+	}
+	p.drawX(c, sx, bottom)
+	p.drawBars(c, sx, sy)
+	for i, l := range p.Lines {
+		l.draw(c, sx, sy, i)
+	}
+}
+
+func (p Panel) drawX(c canvas, sx scale, bottom float64) {
+	if len(p.X.Categories) > 0 {
+		room := (sx.to - sx.from) / float64(len(p.X.Categories))
+		for i, name := range p.X.Categories {
+			c.text(sx.at(float64(i)), bottom+17, shorten(name, room-4), smallText, middle, Muted, false)
+		}
+	} else {
+		xTicks := ticks(sx.min, sx.max, 6)
+		for _, v := range xTicks {
+			step := xTicks[len(xTicks)-1] - xTicks[0]
+			if len(xTicks) > 1 {
+				step = xTicks[1] - xTicks[0]
+			}
+			c.path([]point{{sx.at(v), bottom}, {sx.at(v), bottom + 4}}, Muted, 1, false)
+			c.text(sx.at(v), bottom+17, p.X.label(v, step), smallText, middle, Muted, false)
+		}
+	}
+	if p.X.Label != "" {
+		c.text((sx.from+sx.to)/2, bottom+36, p.X.Label, smallText, middle, Muted, false)
+	}
+}
+
+func (p Panel) drawBars(c canvas, sx, sy scale) {
+	if len(p.Bars) == 0 {
+		return
+	}
+	room := sx.at(1) - sx.at(0)
+	width := min(0.82*room/float64(len(p.Bars)), 26)
+	base := sy.at(0)
+	for k, bars := range p.Bars {
+		for i, v := range bars.Values {
+			x := sx.at(float64(i)) + (float64(k)-float64(len(p.Bars))/2)*width
+			height := base - sy.at(v.Y)
+			switch { // a bar of nothing is still seen to be there
+			case height >= 0 && height < 1.6:
+				height = 1.6
+			}
+			y := base - max(height, 0)
+			c.rect(x+0.6, y, width-1.2, math.Abs(height), bars.Color)
+			if v.Low != v.High {
+				mid := x + width/2
+				c.path([]point{{mid, sy.at(v.Low)}, {mid, sy.at(v.High)}}, Ink, 1.1, false)
+				for _, e := range []float64{v.Low, v.High} {
+					c.path([]point{{mid - 2.5, sy.at(e)}, {mid + 2.5, sy.at(e)}}, Ink, 1.1, false)
+				}
+			}
+		}
+	}
+}
+
+func (l Line) draw(c canvas, sx, sy scale, index int) {
+	var path, upper, lower []point
+	for _, v := range l.Points {
+		path = append(path, point{sx.at(v.X), sy.at(v.Y)})
+		upper = append(upper, point{sx.at(v.X), sy.at(v.High)})
+		lower = append([]point{{sx.at(v.X), sy.at(v.Low)}}, lower...)
+	}
+	if l.Band {
+		c.area(append(upper, lower...), l.Color, 0.18)
+	} else {
+		for _, v := range l.Points {
+			if v.Low == v.High {
+				continue
+			}
+			x := sx.at(v.X)
+			c.path([]point{{x, sy.at(v.Low)}, {x, sy.at(v.High)}}, l.Color, 1.1, false)
+			for _, e := range []float64{v.Low, v.High} {
+				c.path([]point{{x - 3, sy.at(e)}, {x + 3, sy.at(e)}}, l.Color, 1.1, false)
+			}
+		}
+	}
+	if !l.Alone && len(path) > 1 {
+		c.path(path, l.Color, 2, l.Dashed)
+	}
+	if l.Marks || l.Alone {
+		for _, q := range path {
+			c.mark(q.x, q.y, index, l.Color)
+		}
+	}
+}
+
+func (p Panel) drawHeat(c canvas, x0, y0 float64) {
+	h := p.Heat
+	c.text(x0, y0+15, p.Title, titleText, start, Ink, true)
+	left := 0.0
+	for _, row := range h.Rows {
+		left = max(left, textWidth(row, smallText))
+	}
+	left += x0 + 10
+	top := y0 + 44
+	c.text(x0, top-9, p.Y.Label, smallText, start, Muted, false)
+	width := (x0 + panelWidth - 8 - left) / float64(len(h.Columns))
+	const height = 25.0
+	for r := range h.Rows {
+		y := top + height*float64(len(h.Rows)-1-r)
+		c.text(left-7, y+height/2+4, h.Rows[r], smallText, end, Muted, false)
+		for k := range h.Columns {
+			x := left + width*float64(k)
+			cell := h.Cells[r][k]
+			c.rect(x+1, y+1, width-2, height-2, cell.Color)
+			c.text(x+width/2, y+height/2+4, cell.Sign, smallText, middle, Ink, false)
+			if r == h.MarkRow && k == h.MarkColumn {
+				c.path([]point{{x + 1, y + 1}, {x + width - 1, y + 1}, {x + width - 1, y + height - 1}, {x + 1, y + height - 1}, {x + 1, y + 1}}, Ink, 2, false)
+			}
+		}
+	}
+	bottom := top + height*float64(len(h.Rows))
+	for k, name := range h.Columns {
+		c.text(left+width*(float64(k)+0.5), bottom+14, shorten(name, width), smallText-1, middle, Muted, false)
+	}
+	c.text((left+x0+panelWidth)/2, bottom+29, p.X.Label, smallText, middle, Muted, false)
+}
+
+// textWidth estimates the width of text in a sans-serif face.
+func textWidth(text string, size float64) float64 {
+	width := 0.0
+	for _, r := range text {
+		switch r {
+		case 'i', 'l', '.', ',', '\u202f', ' ', '1':
+			width += 0.36
+		case 'm', 'w', 'M', 'W', '%':
+			width += 0.85
+		default:
+			width += 0.56
+		}
+	}
+	return width * size
+}
+
+// shorten cuts text that is wider than the room it has.
+func shorten(text string, room float64) string {
+	runes := []rune(text)
+	if textWidth(text, smallText) <= room {
+		return text
+	}
+	for len(runes) > 1 && textWidth(string(runes)+"…", smallText) > room {
+		runes = runes[:len(runes)-1]
+	}
+	return string(runes) + "…"
+}
