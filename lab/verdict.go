@@ -212,7 +212,7 @@ func rewards(settings []Setting) []part {
 		if s == "EG" {
 			verb = "brings out no more data"
 		}
-		p.text = fmt.Sprintf("%s: better quality %s in %d of %d noisy settings (members 4–5 over 1–3, beyond their difference of %.0f with clean labels: %s points)",
+		p.text = fmt.Sprintf("%s: better quality %s in %d of %d noisy settings (members 4–5 over 1–3, beyond the %+.0f there are with clean labels: %s points)",
 			s, verb, p.held, p.of, clean, strings.Join(gaps, ", "))
 		parts = append(parts, p)
 	}
