@@ -27,7 +27,7 @@ folder, and results of several machines merge by copying files.`,
 	}
 	l.register(cmd.Flags())
 	p.register(cmd.Flags())
-	cmd.Flags().MarkHidden("form")
+	_ = cmd.Flags().MarkHidden("form")
 	return cmd
 }
 
