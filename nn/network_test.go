@@ -74,32 +74,29 @@ func same(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// train runs a few steps of a small model and returns the weights.
-func train(t testing.TB, name, kernel string, sgd SGD) *model.Weights {
-	t.Helper()
-	spec := build(t, name, model.Shape{Channels: 3, Height: 8, Width: 8})
-	n, err := New(spec, 8, Options{Kernel: kernel})
-	if err != nil {
-		t.Fatal(err)
-	}
-	random := rand.New(rand.NewPCG(5, 6))
-	w := model.Init(spec, random)
-	for range 2 {
-		x, labels := sample(random, spec, 8)
-		n.Step(w, x, labels, sgd)
-		n.Step(w, x[:3*spec.Input.Size()], labels[:3], sgd)
-	}
-	return w
-}
-
 // The same work gives the same bits, alone or beside others.
 func TestDeterministic(t *testing.T) {
 	for _, name := range []string{"mlp", "cnn", "resnet18"} {
-		want := train(t, name, "", SGD{Rate: 0.05})
+		spec := build(t, name, model.Shape{Channels: 3, Height: 8, Width: 8})
+		random := rand.New(rand.NewPCG(5, 6))
+		start := model.Init(spec, random)
+		x, labels := sample(random, spec, 8)
+		train := func() *model.Weights {
+			n, err := New(spec, 8, Options{})
+			if err != nil {
+				t.Error(err)
+				return start
+			}
+			w := start.Clone()
+			n.Step(w, x, labels, SGD{Rate: 0.05})
+			n.Step(w, x[:3*spec.Input.Size()], labels[:3], SGD{Rate: 0.05})
+			return w
+		}
+		want := train()
 		got := make([]*model.Weights, 3)
 		var wait sync.WaitGroup
 		for i := range got {
-			wait.Go(func() { got[i] = train(t, name, "", SGD{Rate: 0.05}) })
+			wait.Go(func() { got[i] = train() })
 		}
 		wait.Wait()
 		for _, w := range got {
@@ -135,26 +132,38 @@ func TestWorkspaceHoldsNoState(t *testing.T) {
 }
 
 func TestStepDoesNotAllocate(t *testing.T) {
+	check := func(name string, spec model.Spec, kernel string) {
+		n, err := New(spec, 2, Options{Kernel: kernel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		w := model.NewWeights(spec)
+		x, labels := sample(random, spec, 2)
+		sgd := SGD{
+			Rate: 0.01, Momentum: 0.9, Velocity: make([]float32, spec.Size()),
+			Decay: 1e-4, Proximal: 0.1, Reference: make([]float32, spec.Size()),
+		}
+		if count := testing.AllocsPerRun(2, func() { n.Step(w, x, labels, sgd) }); count != 0 {
+			t.Errorf("%s, %s: a step allocates %g times", name, kernel, count)
+		}
+		if count := testing.AllocsPerRun(2, func() { n.Evaluate(w, x, labels) }); count != 0 {
+			t.Errorf("%s, %s: evaluation allocates %g times", name, kernel, count)
+		}
+	}
+	shape := model.Shape{Channels: 3, Height: 8, Width: 8}
 	for _, name := range model.Names() {
+		check(name, build(t, name, shape), "")
+	}
+	for name, assembleCase := range gradientCases {
+		b := model.NewBuilder(name, shape)
+		assembleCase(b)
+		spec, err := b.Spec()
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, kernel := range Kernels() {
-			spec := build(t, name, model.Shape{Channels: 3, Height: 8, Width: 8})
-			n, err := New(spec, 4, Options{Kernel: kernel})
-			if err != nil {
-				t.Fatal(err)
-			}
-			random := rand.New(rand.NewPCG(1, 1))
-			w := model.Init(spec, random)
-			x, labels := sample(random, spec, 4)
-			sgd := SGD{
-				Rate: 0.01, Momentum: 0.9, Velocity: make([]float32, spec.Size()),
-				Decay: 1e-4, Proximal: 0.1, Reference: make([]float32, spec.Size()),
-			}
-			if count := testing.AllocsPerRun(3, func() { n.Step(w, x, labels, sgd) }); count != 0 {
-				t.Errorf("%s, %s: a step allocates %g times", name, kernel, count)
-			}
-			if count := testing.AllocsPerRun(3, func() { n.Evaluate(w, x, labels) }); count != 0 {
-				t.Errorf("%s, %s: evaluation allocates %g times", name, kernel, count)
-			}
+			check(name, spec, kernel)
 		}
 	}
 }

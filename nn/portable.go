@@ -46,6 +46,11 @@ func tilePortable(t *tile, height, _ int) {
 	}
 }
 
+// tileTwoRows and tileOneRow are the inner loops. They are not instrumented for
+// the race detector, under which they would take most of the tests' time: what
+// they touch belongs to one Network, and everything around them is instrumented.
+//
+//go:norace
 func tileTwoRows(t *tile, sum *[2][4]float32) {
 	var s00, s01, s02, s03, s10, s11, s12, s13 float32
 	upper, lower, b, step := t.a, t.a[t.aRow:], t.b[:4*t.depth], t.aDepth
@@ -65,6 +70,7 @@ func tileTwoRows(t *tile, sum *[2][4]float32) {
 	sum[1] = [4]float32{s10, s11, s12, s13}
 }
 
+//go:norace
 func tileOneRow(t *tile, sum *[2][4]float32) {
 	var s0, s1, s2, s3 float32
 	b := t.b[:4*t.depth]

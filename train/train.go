@@ -87,7 +87,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 		holdings[i] = member.Holding
 		members[i] = federated.Member{Name: member.Name, Contribution: member.Contribution}
 		result.Contributions = append(result.Contributions, member.Contribution)
-		result.Noise = append(result.Noise, member.Noise.Rate)
+		result.Noise = append(result.Noise, member.Noise.Share())
 	}
 	shards, err := job.Split.Shards(job.Data, holdings, job.Seed)
 	if err != nil {

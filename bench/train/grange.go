@@ -16,6 +16,9 @@ import (
 // slice is how long one turn lasts, about.
 const slice = 300 * time.Millisecond
 
+// tooLong is the time of a step from which on the first one has to do.
+const tooLong = 10 * time.Second
+
 // trainer is one network with its weights and a batch to train on.
 type trainer struct {
 	network *nn.Network
@@ -83,21 +86,24 @@ func compare(name string, cores, batch, turns int, peer *jax) (rates []float64, 
 			}
 			t = append(t, member)
 		}
-		t.run(1)
+		first := t.run(1)
+		rates = append(rates, float64(len(t)*batch)/first.Seconds())
 		teams = append(teams, t)
+		if first > tooLong {
+			steps = append(steps, 0)
+			continue
+		}
 		steps = append(steps, max(1, int(slice/t.run(1))))
 	}
-	rates = make([]float64, len(teams))
 	peerSteps := 0
 	if peer != nil {
 		if peerSteps, err = peer.prepare(name, batch); err != nil {
 			return nil, 0, err
 		}
 	}
-	for turn := range turns {
+	for range turns {
 		for i, t := range teams {
-			// One turn is enough where it takes long, as in plain Go.
-			if turn > 0 && steps[i] == 1 && nn.Kernels()[i] == "portable" {
+			if steps[i] == 0 {
 				continue
 			}
 			images := float64(len(t) * steps[i] * batch)

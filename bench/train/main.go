@@ -76,10 +76,10 @@ func run(cores, batch, turns int, models []string, python, script string, matrix
 		}
 		fmt.Fprintf(table, "%s\t", name)
 		if peer != nil {
-			fmt.Fprintf(table, "%.0f\t", peerRate)
+			fmt.Fprintf(table, "%s\t", figure(peerRate))
 		}
 		for _, rate := range rates {
-			fmt.Fprintf(table, "%.0f\t", rate)
+			fmt.Fprintf(table, "%s\t", figure(rate))
 			if peer != nil {
 				fmt.Fprintf(table, "%.2f\t", rate/peerRate)
 			}
@@ -87,4 +87,12 @@ func run(cores, batch, turns int, models []string, python, script string, matrix
 		fmt.Fprintln(table)
 	}
 	return table.Flush()
+}
+
+// figure prints a rate with a decimal where it is small.
+func figure(rate float64) string {
+	if rate < 100 {
+		return fmt.Sprintf("%.1f", rate)
+	}
+	return fmt.Sprintf("%.0f", rate)
 }

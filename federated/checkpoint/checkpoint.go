@@ -122,8 +122,8 @@ func (s *Store) write(state federated.State) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			file.Close()
-			os.Remove(file.Name())
+			_ = file.Close()
+			_ = os.Remove(file.Name())
 		}
 	}()
 	buffered := bufio.NewWriterSize(s.wrap(file), 1<<20)
@@ -150,7 +150,7 @@ func (s *Store) write(state federated.State) (err error) {
 func syncFolder(folder string) {
 	if f, err := os.Open(folder); err == nil {
 		_ = f.Sync()
-		f.Close()
+		_ = f.Close()
 	}
 }
 

@@ -36,7 +36,8 @@ func (e *hintError) Unwrap() error { return e.err }
 
 // fail prints an error with what to do about it, and returns the exit code.
 func (a *app) fail(err error) int {
-	if errors.Is(err, context.Canceled) {
+	var hinted *hintError
+	if errors.Is(err, context.Canceled) && !errors.As(err, &hinted) {
 		err = errInterrupted
 	}
 	code, try := a.classify(err)

@@ -101,8 +101,8 @@ func roundsChart(s *lab.Study) chart.Chart {
 		ID: "rounds", Title: "Accuracy round by round",
 		Caption: "Left: clean labels; darker to lighter as members give more of their data. Right: all data; darker to lighter as more labels are wrong. A line that peaks and falls has begun to learn the wrong labels.",
 		Panels: []chart.Panel{
-			{Title: "Part of the data given", X: chart.Axis{Label: "round"}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(data, func(m lab.Measurement) string { return fmt.Sprintf("%.3g%% of data", 100*m.Fraction) })},
-			{Title: "Wrong labels", X: chart.Axis{Label: "round"}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(noise, func(m lab.Measurement) string { return fmt.Sprintf("ε = %.1f", m.Noise) })},
+			{Title: "Part of the data given", X: chart.Axis{Label: "round", Counts: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(data, func(m lab.Measurement) string { return fmt.Sprintf("%.3g%% of data", 100*m.Fraction) })},
+			{Title: "Wrong labels", X: chart.Axis{Label: "round", Counts: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(noise, func(m lab.Measurement) string { return fmt.Sprintf("ε = %.1f", m.Noise) })},
 		},
 	}
 }

@@ -20,7 +20,7 @@ func (r *Report) members(s *lab.Study) []html.Block {
 		e := &s.Equilibria[i]
 		t := &html.Table{
 			Title: ruleName(e.Mechanism),
-			Head:  []html.Head{{Text: "Member", Left: true}, {Text: "Gives"}, {Text: "Share"}, {Text: "Money"}, {Text: "Privacy cost"}, {Text: "Payoff"}},
+			Head:  []html.Head{{Text: "Member", Left: true, Wide: true}, {Text: "Gives"}, {Text: "Share"}, {Text: "Money"}, {Text: "Privacy cost"}, {Text: "Payoff"}},
 		}
 		for n, m := range shown {
 			gives := html.Cell{Text: whole(float64(e.Contributions[n])), Bar: max(0.004, float64(e.Contributions[n])/float64(m.Capacity))}
@@ -121,7 +121,7 @@ func (r *Report) losers(s *lab.Study) []html.Block {
 		}
 		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with equal shares, under %s %s and %s.", best.Mechanism, verb(gain, "gains", "gain"), verb(lose, "loses", "lose"))})
 	}
-	t := &html.Table{Title: "Each member's payoff under each rule", Head: []html.Head{{Text: "Member", Left: true}},
+	t := &html.Table{Title: "Each member's payoff under each rule", Head: []html.Head{{Text: "Member", Left: true, Wide: true}},
 		Note: "Best for the member: marked green; worst: marked red. Nobody has to agree with anybody: this is what a vote would look like."}
 	for _, e := range s.Equilibria {
 		t.Head = append(t.Head, html.Head{Text: e.Mechanism})

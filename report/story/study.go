@@ -38,6 +38,9 @@ func Study(s *lab.Study, origin Origin) *Report {
 // titled begins a name with a capital.
 func titled(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 {
+		return name
+	}
 	return string(unicode.ToUpper(first)) + name[size:]
 }
 
@@ -152,7 +155,7 @@ func (r *Report) answer(s *lab.Study) []html.Block {
 
 	t := &html.Table{
 		Title: "The rules side by side",
-		Head: []html.Head{{Text: "Rule", Left: true}, {Text: "Data put in"}, {Text: "Accuracy, trained"}, {Text: "Accuracy, predicted"},
+		Head: []html.Head{{Text: "Rule", Left: true, Wide: true}, {Text: "Data put in"}, {Text: "Accuracy, trained"}, {Text: "Accuracy, predicted"},
 			{Text: "Profit"}, {Text: "Privacy costs"}, {Text: "Left for members"}, {Text: "Equilibrium", Left: true}},
 		Note: "Predicted: the fitted curve at the equilibrium contributions. Trained: a model really trained on them. Left for members: profit less privacy costs.",
 	}
