@@ -2,6 +2,9 @@
 
 TOOL = go tool -modfile=tools/go.mod
 
+# Of this checkout alone: a shared one reports other checkouts' files.
+export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
+
 .PHONY: build test check format vet staticcheck lint vuln race generated generate figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
 
 build:
