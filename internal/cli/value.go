@@ -44,8 +44,8 @@ func (a *app) value() *cobra.Command {
 		Long: `Value measures what each member's data did for the accuracy on clean test data.
 
 With a folder of updates (grange train FILE --save-updates DIR) nothing is trained: the model of a
-coalition is rebuilt by averaging its members' updates. gtg and multi-round do so round by round; all
-other methods value the final models, rebuilt from all rounds together.
+coalition is rebuilt by averaging its members' updates. gtg, gtg-adjusted and multi-round do so round
+by round; all other methods value the final models, rebuilt from all rounds together.
 
 With a scenario and --retrain every coalition is trained from the start. That takes 2^N trainings for
 an exact answer, each of which is kept in --results: a run that was stopped goes on where it was. It
@@ -68,7 +68,7 @@ Methods: ` + strings.Join(valueMethods(), ", ") + `.`,
 	f.BoolVar(&flags.retrain, "retrain", false, "train every coalition of the scenario")
 	f.StringVar(&flags.contributions, "contributions", "all", "with --retrain: data points each member gives, s1,s2,… or all")
 	f.StringVar(&flags.negative, "negative", "clip", "negative indices: clip to 0, or raw")
-	f.IntVar(&flags.evaluations, "evaluations", 0, "coalitions to value at most, by each round for gtg (default: 100·N, or 20·N for gtg)")
+	f.IntVar(&flags.evaluations, "evaluations", 0, "coalitions to value at most, by each round for gtg (default: 100·N)")
 	f.IntVar(&flags.limit, "limit", valuation.AutomaticLimit, "largest number of members for which all 2^N coalitions are valued, up to 24")
 	f.IntVar(&flags.repeats, "repeats", 1, "with --retrain: runs of each coalition, with different seeds, which are averaged")
 	f.Int64Var(&flags.amount, "amount", 0, "split this amount, in minor units such as cents, by the shares")

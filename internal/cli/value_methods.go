@@ -12,16 +12,24 @@ import (
 // roundMethods value saved updates round by round.
 var roundMethods = map[string]func(context.Context, reconstruct.History, reconstruct.Evaluate, uint64, valueFlags) (*reconstruct.Outcome, error){
 	"gtg": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
-		m := reconstruct.GTG{Settings: valuation.Settings{Seed: seed, Workers: flags.workers}}
-		if flags.evaluations > 0 {
-			m.Settings.Stop = valuation.Evaluations(flags.evaluations)
-		}
-		return m.Value(ctx, h, evaluate)
+		return roundByRound(nil, seed, flags).Value(ctx, h, evaluate)
+	},
+	"gtg-adjusted": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
+		return roundByRound(valuation.Adjusted{}, seed, flags).Value(ctx, h, evaluate)
 	},
 	"multi-round": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, _ uint64, flags valueFlags) (*reconstruct.Outcome, error) {
 		m := reconstruct.MultiRound{Tabulation: valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}}
 		return m.Value(ctx, h, evaluate)
 	},
+}
+
+// roundByRound is GTG with a sampler of its own, or nil for the paper's.
+func roundByRound(m valuation.Method, seed uint64, flags valueFlags) reconstruct.GTG {
+	g := reconstruct.GTG{Method: m, Settings: valuation.Settings{Seed: seed, Workers: flags.workers}}
+	if flags.evaluations > 0 {
+		g.Settings.Stop = valuation.Evaluations(flags.evaluations)
+	}
+	return g
 }
 
 // exactMethods need the worth of every coalition.
@@ -45,7 +53,7 @@ var samplingMethods = map[string]valuation.Method{
 
 // valueMethods lists all of them.
 func valueMethods() []string {
-	list := []string{"gtg", "multi-round", "exact", "loo", "banzhaf", "nucleolus"}
+	list := []string{"gtg", "gtg-adjusted", "multi-round", "exact", "loo", "banzhaf", "nucleolus"}
 	return append(list, slices.Sorted(maps.Keys(samplingMethods))...)
 }
 
