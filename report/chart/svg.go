@@ -77,23 +77,23 @@ func (c *svgCanvas) path(points []point, color Color, width float64, dashed bool
 	if dashed {
 		dash = ` stroke-dasharray="6 4"`
 	}
-	fmt.Fprintf(c, `<polyline class="l-%s" stroke-width="%s" stroke-linejoin="round"%s points="%s"/>`, color, number(width), dash, coordinates(points))
+	fmt.Fprintf(&c.Builder, `<polyline class="l-%s" stroke-width="%s" stroke-linejoin="round"%s points="%s"/>`, color, number(width), dash, coordinates(points))
 }
 
 func (c *svgCanvas) area(points []point, color Color, opacity float64) {
-	fmt.Fprintf(c, `<polygon class="f-%s" fill-opacity="%.2g" points="%s"/>`, color, opacity, coordinates(points))
+	fmt.Fprintf(&c.Builder, `<polygon class="f-%s" fill-opacity="%.2g" points="%s"/>`, color, opacity, coordinates(points))
 }
 
 func (c *svgCanvas) rect(x, y, w, h float64, color Color) {
-	fmt.Fprintf(c, `<rect class="f-%s" x="%s" y="%s" width="%s" height="%s" rx="1"/>`, color, number(x), number(y), number(w), number(h))
+	fmt.Fprintf(&c.Builder, `<rect class="f-%s" x="%s" y="%s" width="%s" height="%s" rx="1"/>`, color, number(x), number(y), number(w), number(h))
 }
 
 func (c *svgCanvas) mark(x, y float64, shape int, color Color) {
 	if shape%4 == 0 {
-		fmt.Fprintf(c, `<circle class="f-%s" cx="%s" cy="%s" r="3.6"/>`, color, number(x), number(y))
+		fmt.Fprintf(&c.Builder, `<circle class="f-%s" cx="%s" cy="%s" r="3.6"/>`, color, number(x), number(y))
 		return
 	}
-	fmt.Fprintf(c, `<polygon class="f-%s" points="%s"/>`, color, coordinates(markShape(x, y, shape)))
+	fmt.Fprintf(&c.Builder, `<polygon class="f-%s" points="%s"/>`, color, coordinates(markShape(x, y, shape)))
 }
 
 // markShape returns the outline of a square, a triangle or a diamond.
@@ -112,6 +112,6 @@ func (c *svgCanvas) text(x, y float64, text string, size float64, at anchor, col
 	if bold {
 		weight = ` font-weight="600"`
 	}
-	fmt.Fprintf(c, `<text class="f-%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`,
+	fmt.Fprintf(&c.Builder, `<text class="f-%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`,
 		color, number(x), number(y), number(size), at, weight, html.EscapeString(text))
 }
