@@ -117,7 +117,6 @@ func compareExact(ctx context.Context, out io.Writer, o options, folder string) 
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	fmt.Fprintf(out, "exact Shapley values, N = 24, one core: grange %.0f ms, %.0f MB from the system in all\n\n", 1e3*time.Since(begin).Seconds(), float64(memory.Sys)/1e6)
-	table = nil
 	debug.FreeOSMemory()
 	return nil
 }
@@ -251,11 +250,11 @@ func write(path string, table valuation.Table) error {
 
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
-	if m := len(x) / 2; len(x)%2 == 1 {
+	m := len(x) / 2
+	if len(x)%2 == 1 {
 		return x[m]
-	} else {
-		return (x[m-1] + x[m]) / 2
 	}
+	return (x[m-1] + x[m]) / 2
 }
 
 func rootMeanSquare(a, b []float64) float64 {

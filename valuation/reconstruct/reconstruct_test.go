@@ -126,7 +126,7 @@ func TestGTGAgreesWithMultiRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(5) {
-		o, err := reconstruct.GTG{Settings: valuation.Settings{Seed: seed, Workers: 2}}.Value(t.Context(), h, closeness)
+		o, err := reconstruct.GTG{Settings: valuation.Settings{Seed: seed, Workers: 2, Stop: valuation.Evaluations(160)}}.Value(t.Context(), h, closeness)
 		if err != nil {
 			t.Fatal(err)
 		}
