@@ -101,6 +101,30 @@ func TestFewMembersAndFewEvaluations(t *testing.T) {
 	}
 }
 
+// A coalition has room for 64 members; no method may run out of bits.
+func TestSixtyFourMembers(t *testing.T) {
+	worth := make([]float64, valuation.MaxMembers+1)
+	for k := range worth {
+		worth[k] = math.Sqrt(float64(k))
+	}
+	g := games.Symmetric(worth)
+	for _, method := range append(estimators, valuation.Permutation{Guided: true, Truncation: 0.02}) {
+		bound := 1000
+		if strings.Contains(method.Name(), "guided") {
+			bound = 3 * 64 * 63
+		}
+		r, err := valuation.Estimates(t.Context(), g.Game(), method, valuation.Settings{Seed: 2, Stop: valuation.Evaluations(bound)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range g.Shapley {
+			if off := math.Abs(r.Values[n] - want); math.IsInf(r.Errors[n], 1) || !(off <= 5*r.Errors[n]+1e-12) {
+				t.Errorf("%s: member %d gets %v ± %v, exactly %v", method.Name(), n, r.Values[n], r.Errors[n], want)
+			}
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	needs := []float64{1, 4, 9, 16, 25, 36, 49, 64, 81, 100, 121, 144}
 	airport, additive := games.Airport(needs).Game(), games.Additive(needs).Game()

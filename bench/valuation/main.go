@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +60,10 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	return errors.Join(compare(ctx, out, o, folder), os.RemoveAll(folder))
+}
+
+func compare(ctx context.Context, out io.Writer, o options, folder string) error {
 	if o.exact {
 		if err := compareExact(ctx, out, o, folder); err != nil {
 			return err
@@ -117,7 +119,6 @@ func compareExact(ctx context.Context, out io.Writer, o options, folder string) 
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	fmt.Fprintf(out, "exact Shapley values, N = 24, one core: grange %.0f ms, %.0f MB from the system in all\n\n", 1e3*time.Since(begin).Seconds(), float64(memory.Sys)/1e6)
-	debug.FreeOSMemory()
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -221,15 +220,7 @@ func (a *app) saveTraining(ctx context.Context, name string, result *train.Resul
 	if flags.plot == "" {
 		return nil
 	}
-	format, err := chartFormat(flags.plot)
-	if err != nil {
-		return err
-	}
-	picture, err := trainingChart(name, result).File(format)
-	if err != nil {
-		return err
-	}
-	return a.save(ctx, flags.plot, picture)
+	return a.saveChart(ctx, flags.plot, trainingChart(name, result))
 }
 
 // trainingChart draws accuracy and losses over the rounds.
@@ -251,20 +242,6 @@ func trainingChart(name string, result *train.Result) chart.Chart {
 			{Title: "Loss", X: rounds, Y: chart.Axis{Label: "cross-entropy", FromZero: true}, Lines: []chart.Line{test, training}},
 		},
 	}
-}
-
-// chartFormat returns the format that a file name asks for; none without one.
-func chartFormat(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
-	for _, known := range chart.Formats {
-		if format == known {
-			return format, nil
-		}
-	}
-	return "", &usageError{problem: fmt.Sprintf("--plot %s: no such picture format", path), try: "name a file that ends in .svg, .png or .pdf"}
 }
 
 // trainingText is what a person reads.

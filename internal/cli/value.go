@@ -21,6 +21,8 @@ import (
 type valueFlags struct {
 	method        string
 	retrain       bool
+	compare       bool
+	truth         string
 	contributions string
 	negative      string
 	evaluations   int
@@ -66,6 +68,8 @@ Methods: ` + strings.Join(valueMethods(), ", ") + `.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.method, "method", "", "how to value (default: gtg for updates, exact with --retrain)")
 	f.BoolVar(&flags.retrain, "retrain", false, "train every coalition of the scenario")
+	f.BoolVar(&flags.compare, "compare", false, "try all methods and print their cost, error and rank agreement side by side")
+	f.StringVar(&flags.truth, "truth", "", "with --compare: judge by the values in this file, written by value --json (default: exact)")
 	f.StringVar(&flags.contributions, "contributions", "all", "with --retrain: data points each member gives, s1,s2,… or all")
 	f.StringVar(&flags.negative, "negative", "clip", "negative indices: clip to 0, or raw")
 	f.IntVar(&flags.evaluations, "evaluations", 0, "coalitions to value at most, by each round for gtg (default: 100·N)")
@@ -101,13 +105,20 @@ func (a *app) runValue(ctx context.Context, path string, flags valueFlags) error
 	if err != nil {
 		return &usageError{problem: fmt.Sprintf("--negative is %q, want clip or raw", flags.negative), try: "leave --negative out"}
 	}
-	var v *valued
+	var of *subject
 	if flags.retrain {
-		v, err = a.valueByRetraining(ctx, path, flags)
+		of, err = a.retrained(ctx, path, flags)
 	} else {
-		v, err = a.valueUpdates(ctx, path, flags)
+		of, err = a.uploaded(ctx, path, flags)
 	}
 	if err != nil {
+		return err
+	}
+	if flags.compare {
+		return a.compareMethods(ctx, of, negative, flags)
+	}
+	v := of.valued
+	if v.result, err = of.by(ctx, flags.method); err != nil {
 		return err
 	}
 	v.shares = v.result.Shares(negative)
@@ -157,8 +168,15 @@ func checkValue(path string, flags *valueFlags) error {
 	return nil
 }
 
-// valueUpdates values a folder of saved updates.
-func (a *app) valueUpdates(ctx context.Context, path string, flags valueFlags) (*valued, error) {
+// subject is what is valued, by any method that suits it.
+type subject struct {
+	*valued
+	methods []string
+	by      func(ctx context.Context, method string) (*valuation.Result, error)
+}
+
+// uploaded is the subject of a folder of saved updates.
+func (a *app) uploaded(ctx context.Context, path string, flags valueFlags) (*subject, error) {
 	folder, err := updates.Open(path)
 	if err != nil {
 		return nil, err
@@ -171,23 +189,30 @@ func (a *app) valueUpdates(ctx context.Context, path string, flags valueFlags) (
 	if err != nil {
 		return nil, err
 	}
-	bar := a.progress("rounds", folder.Rounds())
-	defer bar.stop()
-	if byRound, found := roundMethods[flags.method]; found {
-		outcome, err := byRound(ctx, &watchedHistory{folder, bar}, evaluate, v.seed, flags)
-		if err != nil {
-			return nil, err
+	var final *valuation.Game
+	by := func(ctx context.Context, method string) (*valuation.Result, error) {
+		bar := a.progress("rounds", folder.Rounds())
+		defer bar.stop()
+		history := &watchedHistory{folder, bar}
+		if byRound, found := roundMethods[method]; found {
+			outcome, err := byRound(ctx, history, evaluate, v.seed, flags)
+			if err != nil {
+				return nil, err
+			}
+			return &outcome.Result, nil
 		}
-		v.result = &outcome.Result
-		return v, nil
+		if final == nil {
+			g, err := reconstruct.OneRound(ctx, history, evaluate)
+			if err != nil {
+				return nil, err
+			}
+			g.Utility = valuation.Cached(g.Utility)
+			final = g
+		}
+		bar.stop()
+		return a.valueGame(ctx, final, method, v.seed, flags)
 	}
-	g, err := reconstruct.OneRound(ctx, &watchedHistory{folder, bar}, evaluate)
-	if err != nil {
-		return nil, err
-	}
-	bar.stop()
-	v.result, err = a.valueGame(ctx, g, v.seed, flags)
-	return v, err
+	return &subject{v, valueMethods(), by}, nil
 }
 
 // watchedHistory moves a bar with every round that is read.

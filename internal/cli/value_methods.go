@@ -77,32 +77,32 @@ func wanted(method string, members int) []valuation.Coalition {
 }
 
 // valueGame values a game by any method but those that go by rounds.
-func (a *app) valueGame(ctx context.Context, g *valuation.Game, seed uint64, flags valueFlags) (*valuation.Result, error) {
+func (a *app) valueGame(ctx context.Context, g *valuation.Game, method string, seed uint64, flags valueFlags) (*valuation.Result, error) {
 	budget := flags.evaluations
 	if budget == 0 {
 		budget = 100 * g.Members
 	}
 	total := budget
-	if known := wanted(flags.method, min(g.Members, valuation.ExactLimit)); known != nil {
+	if known := wanted(method, min(g.Members, valuation.ExactLimit)); known != nil {
 		total = len(known)
 	}
 	bar := a.progress("coalitions", total)
 	defer bar.stop()
 	watched := *g
 	watched.Utility = valuation.Observed(g.Utility, func(valuation.Coalition, float64) { bar.step() })
-	if m, samples := samplingMethods[flags.method]; samples {
+	if m, samples := samplingMethods[method]; samples {
 		return valuation.Estimates(ctx, &watched, m, valuation.Settings{Seed: seed, Workers: flags.workers, Stop: valuation.Evaluations(budget)})
 	}
-	result := &valuation.Result{Method: flags.method, Names: g.Names, Status: valuation.Exact, Reason: "every coalition it needs is valued"}
+	result := &valuation.Result{Method: method, Names: g.Names, Status: valuation.Exact, Reason: "every coalition it needs is valued"}
 	zeros := func() []float64 { return make([]float64, g.Members) }
-	if flags.method == "loo" {
+	if method == "loo" {
 		return result, leaveOneOut(ctx, &watched, result)
 	}
 	table, err := valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}.Table(ctx, &watched)
 	if err != nil {
 		return nil, err
 	}
-	values, err := exactMethods[flags.method](table)
+	values, err := exactMethods[method](table)
 	result.Estimate = valuation.Estimate{Values: values, Errors: zeros(), Spread: zeros()}
 	result.Empty, result.Whole, result.Evaluations = table[0], table[len(table)-1], len(table)
 	return result, err

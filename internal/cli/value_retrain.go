@@ -2,14 +2,15 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"grange/lab"
 	"grange/valuation"
 )
 
-// valueByRetraining trains the coalitions of a scenario as cells, which are
-// kept and found again.
-func (a *app) valueByRetraining(ctx context.Context, file string, flags valueFlags) (*valued, error) {
+// retrained is the subject of a scenario whose coalitions are trained as cells,
+// which are kept and found again.
+func (a *app) retrained(ctx context.Context, file string, flags valueFlags) (*subject, error) {
 	b, err := a.openBench(ctx, file, labFlags{results: flags.results, workers: flags.workers, seed: flags.seed, data: flags.data}, planFlags{})
 	if err != nil {
 		return nil, err
@@ -27,20 +28,14 @@ func (a *app) valueByRetraining(ctx context.Context, file string, flags valueFla
 	}
 	r := &retraining{bench: b, contributions: contributions, repeats: flags.repeats}
 	g := &valuation.Game{Members: len(s.Members), Names: v.members, Utility: valuation.UtilityFunc(r.value)}
-	// What will be needed for certain is trained at once, the longest first.
-	if _, all := exactMethods[flags.method]; g.Members <= flags.limit || !all {
-		var cells []lab.Cell
-		for _, c := range wanted(flags.method, g.Members) {
-			cells = append(cells, r.cells(c)...)
+	methods := slices.DeleteFunc(valueMethods(), func(m string) bool { _, byRound := roundMethods[m]; return byRound })
+	by := func(ctx context.Context, method string) (*valuation.Result, error) {
+		if err := r.prepare(ctx, method, g.Members, flags.limit); err != nil {
+			return nil, err
 		}
-		if len(cells) > 0 {
-			if _, err := b.runner.Run(ctx, "coalitions", cells); err != nil {
-				return nil, err
-			}
-		}
+		return a.valueGame(ctx, g, method, b.seed, flags)
 	}
-	v.result, err = a.valueGame(ctx, g, b.seed, flags)
-	return v, err
+	return &subject{v, methods, by}, nil
 }
 
 // retraining is the utility of training from the start.
@@ -48,6 +43,22 @@ type retraining struct {
 	bench         *bench
 	contributions []int
 	repeats       int
+}
+
+// prepare trains what a method is certain to need, the longest first.
+func (r *retraining) prepare(ctx context.Context, method string, members, limit int) error {
+	if _, all := exactMethods[method]; all && members > limit {
+		return &valuation.TooLargeError{Members: members, Limit: limit}
+	}
+	var cells []lab.Cell
+	for _, c := range wanted(method, members) {
+		cells = append(cells, r.cells(c)...)
+	}
+	if len(cells) == 0 {
+		return nil
+	}
+	_, err := r.bench.runner.Run(ctx, "coalitions", cells)
+	return err
 }
 
 // cells are the training runs of a coalition; none when it has no data.

@@ -124,7 +124,7 @@ func TestReproductionReport(t *testing.T) {
 		t.Errorf("findings %+v", found)
 	}
 	page := string(first[0].Data)
-	for _, claim := range []string{">O1<", ">O5<", ">T1<", ">T3<", ">A1<", "steps along which", "3a · ε = 0.0", "4d · μ = 0.9", "framed square"} {
+	for _, claim := range []string{">O1<", ">O5<", ">T1<", ">T3<", ">A1<", "steps along which", "ε, share of wrong labels", "4a to 4d are the bars at μ", "framed square"} {
 		if !strings.Contains(page, claim) {
 			t.Errorf("the page lacks %q", claim)
 		}
