@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,8 @@ import (
 func spend(t *testing.T, workers int, work ...int) time.Duration {
 	var taken time.Duration
 	synctest.Test(t, func(t *testing.T) {
-		made := 0
-		p := newPool(workers, func() (*worker, error) { made++; return &worker{}, nil })
+		var made atomic.Int64
+		p := newPool(workers, func() (*worker, error) { made.Add(1); return &worker{}, nil })
 		begin := time.Now()
 		var group sync.WaitGroup
 		for _, left := range work {
@@ -35,8 +36,8 @@ func spend(t *testing.T, workers int, work ...int) time.Duration {
 		}
 		group.Wait()
 		taken = time.Since(begin)
-		if made > workers {
-			t.Errorf("%d workers were made, expected %d at most", made, workers)
+		if n := made.Load(); n > int64(workers) {
+			t.Errorf("%d workers were made, expected %d at most", n, workers)
 		}
 	})
 	return taken
