@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -24,8 +25,31 @@ import (
 // smallRecords is the number of images per file of the CIFAR-10 made up here.
 const smallRecords = 7
 
-// synthetic makes up a small CIFAR-10 and encodes it both ways.
+// synthetic makes up a small CIFAR-10 and encodes it both ways. The maps and what is in them may be changed.
 func synthetic(t testing.TB) (data *Dataset, binary, sheets map[string][]byte) {
+	t.Helper()
+	made.once.Do(func() { made.data, made.binary, made.sheets = makeSynthetic(t) })
+	if made.data == nil {
+		t.Fatal("no data")
+	}
+	copied := func(files map[string][]byte) map[string][]byte {
+		files = maps.Clone(files)
+		for name := range files {
+			files[name] = bytes.Clone(files[name])
+		}
+		return files
+	}
+	return made.data, copied(made.binary), copied(made.sheets)
+}
+
+// made is what synthetic makes, once.
+var made struct {
+	once           sync.Once
+	data           *Dataset
+	binary, sheets map[string][]byte
+}
+
+func makeSynthetic(t testing.TB) (data *Dataset, binary, sheets map[string][]byte) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	data = &Dataset{Classes: cifarClasses}

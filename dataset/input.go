@@ -106,7 +106,7 @@ func openInput(files fs.FS, name string) (*input, error) {
 	in := &input{Reader: buffered, file: file}
 	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
 		if in.Reader, err = gzip.NewReader(buffered); err != nil {
-			file.Close()
+			_ = file.Close()
 			return nil, damaged(name, err, "cannot be decompressed")
 		}
 	}

@@ -52,6 +52,23 @@ func (n Noise) Validate(classes int) error {
 	return nil
 }
 
+// Share is the share of labels that are wrong on average (ε_n): the rate, or that of the transition matrix when all
+// classes are equally frequent.
+func (n Noise) Share() float64 {
+	if n.Transition == nil {
+		return n.Rate
+	}
+	wrong := 0.0
+	for y, row := range n.Transition {
+		for z, p := range row {
+			if z != y {
+				wrong += p
+			}
+		}
+	}
+	return wrong / float64(len(n.Transition))
+}
+
 // Labels returns the labels that a member's points have in its data: those of the training set, some of them replaced.
 //
 // Whether a point's label is replaced, and by what, is decided for that point alone, from the seed and the member. It

@@ -143,6 +143,15 @@ func TestTransitionMatrix(t *testing.T) {
 	}
 }
 
+func TestNoiseShare(t *testing.T) {
+	if got := (dataset.Noise{Rate: 0.3}).Share(); got != 0.3 {
+		t.Errorf("share of rate 0.3 is %v", got)
+	}
+	if got := (dataset.Noise{Transition: uniformMatrix(0.3, 10)}).Share(); math.Abs(got-0.3) > 1e-12 {
+		t.Errorf("share of the matrix of rate 0.3 is %v", got)
+	}
+}
+
 func TestBadNoise(t *testing.T) {
 	for name, noise := range map[string]dataset.Noise{
 		"negative rate":  {Rate: -0.1},

@@ -191,3 +191,29 @@ func ExampleOpen() {
 	fmt.Println(data.Train.Len(), "training images of", data.Shape(), "in", len(data.Classes), "classes")
 	// Output: 10000 training images of 1×28×28 in 10 classes
 }
+
+func ExampleNormalizer() {
+	data, err := dataset.Open(context.Background(), "fashion", dataset.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	normalizer := dataset.NewNormalizer(&data.Train)
+	batch := make([]float32, 2*data.Shape().Size())
+	normalizer.Batch(batch, &data.Train, []int32{17, 4})
+	fmt.Printf("mean %.4f, deviation %.4f\n", normalizer.Mean[0], normalizer.Deviation[0])
+	// Output: mean 0.2867, deviation 0.3540
+}
+
+// Fetching reports its progress and finds out by itself what is there already.
+func ExampleFetcher_Fetch() {
+	fetcher := dataset.Fetcher{
+		Progress: func(p dataset.Progress) { fmt.Printf("%s: %d of %d bytes\n", p.File, p.Done, p.Total) },
+	}
+	fetched, err := fetcher.Fetch(context.Background(), "cifar10", "data")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(fetched.Files, "from", fetched.Source)
+}

@@ -29,7 +29,7 @@ func openPartial(path string, limit int64) (*partial, error) {
 		err = p.restart()
 	}
 	if err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, err
 	}
 	return p, nil
@@ -37,9 +37,9 @@ func openPartial(path string, limit int64) (*partial, error) {
 
 // leave closes the file and removes it if it holds nothing.
 func (p *partial) leave() {
-	p.Close()
+	_ = p.Close()
 	if p.done == 0 {
-		os.Remove(p.Name())
+		_ = os.Remove(p.Name())
 	}
 }
 

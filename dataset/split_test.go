@@ -240,3 +240,28 @@ func ExampleSplit_Deal() {
 	fmt.Println(slices.Equal(some, more[:2]))
 	// Output: true
 }
+
+func ExampleSizes() {
+	sizes, err := dataset.Sizes(10_000, []float64{0.5, 0.3, 0.2})
+	fmt.Println(sizes, err)
+	// Output: [5000 3000 2000] <nil>
+}
+
+func ExampleSplit_Shards() {
+	data := &dataset.Dataset{Classes: []string{"no", "yes"}}
+	data.Train = dataset.Images{Shape: dataset.Shape{Channels: 1, Height: 1, Width: 1}, Pixels: make([]byte, 8), Labels: []uint8{0, 1, 0, 1, 0, 1, 0, 1}}
+	shards, err := dataset.Split{}.Shards(data, []dataset.Holding{
+		{Data: 4, Contribution: 3},
+		{Data: 4, Contribution: 4, Noise: dataset.Noise{Rate: 1}},
+	}, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, shard := range shards {
+		fmt.Println(len(shard.Points), "points,", shard.Wrong(&data.Train), "wrong labels")
+	}
+	// Output:
+	// 3 points, 0 wrong labels
+	// 4 points, 4 wrong labels
+}

@@ -10,20 +10,19 @@ import (
 	"grange/model"
 )
 
-// Run drives a Coordinator in one process: members train in parallel, and the global model is scored after every round.
+// Run drives a Coordinator in one process: members train side by side, and the global model is scored after every round.
 type Run struct {
 	Settings Settings
 	Local    Local
 	Members  []Member
 	// Seed is where all chance in the run comes from.
 	Seed uint64
-	// Trainer trains the members and Evaluator scores the global model.
+	// Trainer trains the members, all at once: how many it really trains side by side is its own affair. Evaluator
+	// scores the global model.
 	Trainer   Trainer
 	Evaluator Evaluator
 	// Kernel names what computes, for the record: with another one the last digits of a result may differ.
 	Kernel string
-	// Workers is how many members train at once. Default: 1. It changes nothing in the result.
-	Workers int
 	// Observe, if not nil, sees every round: the global model before and after it, and the members' updates. It must
 	// not change them. Rounds come one after another.
 	Observe func(Observation)
@@ -181,12 +180,12 @@ func trainingLoss(updates []Update, members []Member) float64 {
 type outcome struct {
 	update Update
 	err    error
-	// skipped is set where the run had failed before the task was begun or finished.
+	// skipped is set where the run had failed before the task was finished.
 	skipped bool
 }
 
-// train has all tasks done by the workers. When a failure ends the run anyway, tasks after the failed one are not
-// waited for; earlier ones are, so that the member that is reported does not depend on who was faster.
+// train has all tasks done at once. When a failure ends the run anyway, tasks after the failed one are not waited for;
+// earlier ones are, so that the member that is reported does not depend on who was faster.
 func (r Run) train(ctx context.Context, tasks []Task) []outcome {
 	outcomes := make([]outcome, len(tasks))
 	contexts := make([]context.Context, len(tasks))
@@ -195,34 +194,22 @@ func (r Run) train(ctx context.Context, tasks []Task) []outcome {
 		contexts[i], cancels[i] = context.WithCancel(ctx)
 		defer cancels[i]()
 	}
-	next := make(chan int)
-	go func() {
-		defer close(next)
-		for i := range tasks {
-			next <- i
-		}
-	}()
-	var workers sync.WaitGroup
-	for range min(max(1, r.Workers), len(tasks)) {
-		workers.Go(func() {
-			for i := range next {
-				if contexts[i].Err() != nil {
-					outcomes[i].skipped = true
-					continue
-				}
-				outcomes[i].update, outcomes[i].err = r.Trainer.Train(contexts[i], tasks[i])
-				switch {
-				case outcomes[i].err == nil:
-				case contexts[i].Err() != nil && errors.Is(outcomes[i].err, context.Canceled):
-					outcomes[i].skipped = true
-				case r.Settings.OnFailure == Stop:
-					for _, cancel := range cancels[i+1:] {
-						cancel()
-					}
+	var group sync.WaitGroup
+	for i, task := range tasks {
+		group.Go(func() {
+			update, err := r.Trainer.Train(contexts[i], task)
+			outcomes[i] = outcome{update: update, err: err}
+			switch {
+			case err == nil:
+			case contexts[i].Err() != nil && errors.Is(err, context.Canceled):
+				outcomes[i].skipped = true
+			case r.Settings.OnFailure == Stop:
+				for _, cancel := range cancels[i+1:] {
+					cancel()
 				}
 			}
 		})
 	}
-	workers.Wait()
+	group.Wait()
 	return outcomes
 }

@@ -27,7 +27,7 @@ func (s *Store) claim(key string) (*claim, error) {
 			return nil, fmt.Errorf("lab: claim cell: %w", full(err))
 		}
 		if err := lock(file); err != nil {
-			file.Close()
+			_ = file.Close()
 			return nil, err
 		}
 		// The last holder removes the file: what was locked may be a file
@@ -39,12 +39,12 @@ func (s *Store) claim(key string) (*claim, error) {
 				return &claim{file: file, path: path}, nil
 			}
 		}
-		file.Close()
+		_ = file.Close()
 	}
 }
 
 // release gives the right back.
 func (c *claim) release() {
-	os.Remove(c.path)
-	c.file.Close()
+	_ = os.Remove(c.path)
+	_ = c.file.Close()
 }

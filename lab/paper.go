@@ -19,7 +19,7 @@ type Scale struct {
 	Repeats            int     // of each measured point
 	EquilibriumRepeats int     // of each equilibrium
 	// Grid of the map over β1 and γ, as factors of Beta and of the fitted γ.
-	BetaFactors, GammaFactors []float64 // default 0.25 … 4 and 0 … 1.5
+	BetaFactors, GammaFactors []float64 // default 0.25 … 8 and 0 … 1.5
 }
 
 // The paper never gives β. Both scales use the same profit per data point the

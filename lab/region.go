@@ -21,10 +21,10 @@ type Region struct {
 // RegionClaims are the claims of the map.
 var RegionClaims = []string{"O2", "O3", "O4", "O5"}
 
-// Default factors of the map: β1 from a quarter of the setting used to four
+// Default factors of the map: β1 from a quarter of the setting used to eight
 // times it, γ from none to one and a half times the fitted one.
 var (
-	betaFactors  = []float64{0.25, 0.5, 2.0 / 3, 1, 1.5, 2, 8.0 / 3, 4}
+	betaFactors  = []float64{0.25, 0.5, 2.0 / 3, 1, 1.5, 8.0 / 3, 4, 8}
 	gammaFactors = []float64{0, 0.25, 0.5, 0.75, 1, 1.5}
 )
 

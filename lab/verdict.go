@@ -183,31 +183,37 @@ func better(settings []Setting, sweep Sweep, names []string) part {
 	return p
 }
 
-// rewards tests O4. Good data are rewarded when they bring out more of a
-// member's data, by a hundredth of what it has at least.
+// rewards tests O4. Good data are rewarded when having better labels than the
+// others brings out more of a member's data: by a hundredth of what it has at
+// least, beyond any difference there is between the same members when all
+// labels are clean. (There is one: who moves first can end up carrying all.)
 func rewards(settings []Setting) []part {
 	var parts []part
+	quality := of(settings, Quality)
 	for _, s := range mechanismNames(settings) {
 		p := part{}
+		clean, ok := lead(quality, 0, s)
+		if !ok {
+			continue
+		}
 		var gaps []string
-		for _, setting := range of(settings, Quality) {
-			e := setting.Under(s)
-			if setting.Value == 0 || !stable(e) {
+		for _, setting := range quality {
+			gap, ok := lead(quality, setting.Value, s)
+			if setting.Value == 0 || !ok {
 				continue
 			}
-			c := e.Contributions
-			gap := float64(c[3]+c[4])/2 - float64(c[0]+c[1]+c[2])/3
-			gaps = append(gaps, fmt.Sprintf("%+.0f", gap))
+			gaps = append(gaps, fmt.Sprintf("%+.0f", gap-clean))
 			p.of++
-			if rewarded := gap > 0.01*float64(setting.Game.Members[3].Capacity); rewarded == (s != "EG") {
+			if rewarded := gap-clean > 0.01*float64(setting.Game.Members[3].Capacity); rewarded == (s != "EG") {
 				p.held++
 			}
 		}
-		verb := "give more than"
+		verb := "brings out more data"
 		if s == "EG" {
-			verb = "give no more than"
+			verb = "brings out no more data"
 		}
-		p.text = fmt.Sprintf("%s: members 4–5 %s 1–3 in %d of %d noisy settings (difference of the means %s points)", s, verb, p.held, p.of, strings.Join(gaps, ", "))
+		p.text = fmt.Sprintf("%s: better quality %s in %d of %d noisy settings (members 4–5 over 1–3, beyond the %+.0f there are with clean labels: %s points)",
+			s, verb, p.held, p.of, clean, strings.Join(gaps, ", "))
 		parts = append(parts, p)
 	}
 	for _, s := range of(settings, Quality) {
@@ -231,6 +237,19 @@ func rewards(settings []Setting) []part {
 		parts = append(parts, p)
 	}
 	return parts
+}
+
+// lead is how much more members 4 and 5 contribute than 1 to 3, on average.
+func lead(settings []Setting, value float64, mechanism string) (float64, bool) {
+	for _, s := range settings {
+		if s.Value != value {
+			continue
+		}
+		e := s.Under(mechanism)
+		c := e.Contributions
+		return float64(c[3]+c[4])/2 - float64(c[0]+c[1]+c[2])/3, stable(e)
+	}
+	return 0, false
 }
 
 func predicted(e *Equilibrium) (float64, bool) { return e.Accuracy, stable(e) }

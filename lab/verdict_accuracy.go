@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"grange/equilibrium"
+	"grange/theory"
 )
 
 // judgeAccuracy tests O1 on the measured accuracies. A change in the wrong
@@ -155,7 +156,36 @@ func (r *Reproduction) judgeExistence() Verdict {
 	if len(failed) > 0 {
 		p.text += " (not: " + strings.Join(failed, ", ") + ")"
 	}
-	return conclude("T1", "An equilibrium exists under the assumptions.", p)
+	return conclude("T1", "An equilibrium exists under the assumptions.", p, assumptions(r.Study.Theory))
+}
+
+// assumptions says for which rules the theorem's assumptions hold. It is no
+// test of the theorem: where they fail the theorem says nothing.
+func assumptions(report *theory.Report) part {
+	p := part{}
+	if report == nil {
+		return p
+	}
+	var apply, not []string
+	for _, t := range report.Theorems {
+		if t.Number != 1 {
+			continue
+		}
+		p.of, p.held = 1, 1
+		if t.Applies {
+			apply = append(apply, t.Mechanism)
+		} else {
+			not = append(not, t.Mechanism)
+		}
+	}
+	words := func(names []string) string {
+		if len(names) == 0 {
+			return "no rule"
+		}
+		return strings.Join(names, ", ")
+	}
+	p.text = fmt.Sprintf("its assumptions hold on the fitted curve for %s, and fail for %s, where the theorem promises nothing", words(apply), words(not))
+	return p
 }
 
 // judgeOwn tests a monotone effect of a member's own parameter.

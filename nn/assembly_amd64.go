@@ -91,3 +91,6 @@ func poolAVX2(dst, upper, lower *float32, pixels, vectors int)
 
 //go:noescape
 func unpoolAVX2(dstUpper, dstLower, upper, lower, out, slope *float32, pixels, vectors int, floor float32)
+
+//go:noescape
+func copyRowsAVX2(dst, src *float32, srcStep, rows, pairs int)

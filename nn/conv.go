@@ -19,7 +19,7 @@ func (o *convOp) pixels(count int) int { return count * o.layer.Out.Height * o.l
 func (o *convOp) forward(n *Network, w *model.Weights, count int, _ bool) {
 	e, l := n.engine, &o.layer
 	depth, outputs, pixels := o.depth(), l.Out.Channels, o.pixels(count)
-	x, y := n.value(o.input), n.values[o.output]
+	y := n.values[o.output]
 	e.pack(operand{w.Tensor(l.Weight), outputs, 1}, depth, outputs)
 	part, high := split(depth, blockDepth, 4), split(pixels, blockRows, e.rows[0])
 	for p := 0; p < pixels; p += high {
@@ -39,8 +39,7 @@ func (o *convOp) forward(n *Network, w *model.Weights, count int, _ bool) {
 					mode |= rectify
 				}
 			}
-			gather(e.block, x, l, p, rows, k, deep)
-			e.multiplyBlock(operand{e.block, deep, 1}, e.packed[k*e.padded(outputs):],
+			e.multiplyBlock(o.gather(n, p, rows, k, deep), e.packed[k*e.padded(outputs):],
 				y[p*outputs:], rows, deep, outputs, outputs, mode, bias)
 		}
 	}
@@ -69,8 +68,8 @@ func (o *convOp) backward(n *Network, w *model.Weights, count int) {
 func (o *convOp) backwardWeights(n *Network, w *model.Weights, count int, slope []float32) {
 	e, l := n.engine, &o.layer
 	depth, outputs, pixels := o.depth(), l.Out.Channels, o.pixels(count)
-	x, weight := n.value(o.input), n.part(w, l.Weight)
-	part, high := split(pixels, blockDepth, 4), split(depth, blockRows, e.rows[0])
+	weight := n.part(w, l.Weight)
+	part, high := split(pixels, gradientDepth, 4), split(depth, gradientRows, e.rows[0])
 	for p := 0; p < pixels; p += part {
 		deep := min(part, pixels-p)
 		mode := 0
@@ -80,8 +79,8 @@ func (o *convOp) backwardWeights(n *Network, w *model.Weights, count int, slope 
 		e.pack(operand{slope[p*outputs:], outputs, 1}, deep, outputs)
 		for k := 0; k < depth; k += high {
 			rows := min(high, depth-k)
-			gather(e.block, x, l, p, deep, k, rows)
-			e.multiplyBlock(operand{e.block, 1, rows}, e.packed, weight[k*outputs:],
+			windows := o.gather(n, p, deep, k, rows)
+			e.multiplyBlock(operand{windows.data, windows.column, windows.row}, e.packed, weight[k*outputs:],
 				rows, deep, outputs, outputs, mode, nil)
 		}
 	}
@@ -117,63 +116,4 @@ func (o *convOp) backwardInput(n *Network, w *model.Weights, count int, slope []
 func (o *convOp) windowRows(e *engine) int {
 	high := blockRows * blockDepth / o.depth()
 	return min(max(high/e.rows[0], 1)*e.rows[0], blockRows)
-}
-
-// gather copies part of the windows of a convolution: those of rows output
-// pixels from pixel on, and of each window the elements from..from+width. In
-// memory a kernel row of a window is contiguous.
-func gather(dst, x []float32, l *model.Layer, pixel, rows, from, width int) {
-	line, wide := l.Kernel*l.In.Channels, l.In.Width*l.In.Channels
-	column := pixel % l.Out.Width
-	row := pixel / l.Out.Width % l.Out.Height
-	image := pixel / (l.Out.Width * l.Out.Height)
-	for range rows {
-		left := (column*l.Stride - l.Padding) * l.In.Channels
-		for k := from; k < from+width; {
-			kernelRow := k / line
-			start := k - kernelRow*line
-			end := min(line, start+from+width-k)
-			seg := dst[:end-start]
-			dst = dst[end-start:]
-			k += end - start
-			y := row*l.Stride - l.Padding + kernelRow
-			low, high := max(start, -left), min(end, wide-left)
-			if y < 0 || y >= l.In.Height || low >= high {
-				clear(seg)
-				continue
-			}
-			clear(seg[:low-start])
-			base := (image*l.In.Height+y)*wide + left
-			copy(seg[low-start:high-start], x[base+low:base+high])
-			clear(seg[high-start:])
-		}
-		if column++; column == l.Out.Width {
-			column = 0
-			if row++; row == l.Out.Height {
-				row = 0
-				image++
-			}
-		}
-	}
-}
-
-// scatter adds whole windows of rows output pixels from pixel on to x.
-func scatter(x, windows []float32, l *model.Layer, pixel, rows int, blend func(dst, x []float32, a, b float32)) {
-	line, wide := l.Kernel*l.In.Channels, l.In.Width*l.In.Channels
-	for r := range rows {
-		p := pixel + r
-		column, row := p%l.Out.Width, p/l.Out.Width%l.Out.Height
-		image := p / (l.Out.Width * l.Out.Height)
-		left := (column*l.Stride - l.Padding) * l.In.Channels
-		low, high := max(0, -left), min(line, wide-left)
-		for kernelRow := range l.Kernel {
-			y := row*l.Stride - l.Padding + kernelRow
-			if y < 0 || y >= l.In.Height || low >= high {
-				continue
-			}
-			base := (image*l.In.Height+y)*wide + left
-			seg := windows[(r*l.Kernel+kernelRow)*line:]
-			blend(x[base+low:base+high], seg[low:high], 1, 1)
-		}
-	}
 }

@@ -139,6 +139,9 @@ func checkGradient(t *testing.T, n *Network, w *model.Weights, x []float32, labe
 	for i, v := range w.Flat {
 		exact[i] = float64(v)
 	}
+	// A batch before this one must leave nothing behind.
+	other, otherLabels := sample(random, n.spec, n.batch)
+	n.differentiate(w.Clone(), other, otherLabels)
 	loss := n.differentiate(w.Clone(), x, labels)
 	if want := oracle(n.spec, exact, x, labels); math.Abs(loss-want) > 1e-5*want {
 		t.Errorf("loss is %g, want %g", loss, want)

@@ -41,6 +41,8 @@ type kernels struct {
 	// transpose writes the rows×columns matrix src, whose rows are srcStep
 	// apart, to dst with rows dstStep apart, transposed.
 	transpose func(dst, src []float32, dstStep, srcStep, rows, columns int)
+	// copyRows copies rows that are srcStep apart to rows without gaps.
+	copyRows func(dst, src []float32, srcStep, rows, columns int)
 
 	// blend is dst ← a·dst + b·x.
 	blend func(dst, x []float32, a, b float32)

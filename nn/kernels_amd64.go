@@ -48,6 +48,7 @@ const vectorLanes = 8
 // withVectors fills in all but the matrix kernel.
 func withVectors(k kernels) kernels {
 	k.transpose = transpose
+	k.copyRows = copyRows
 	k.blend = blend
 	k.rectify = rectifyAll
 	k.gate = gate
@@ -76,6 +77,15 @@ func transpose(dst, src []float32, dstStep, srcStep, rows, columns int) {
 	if r < rows {
 		transposePortable(dst[r:], src[r*srcStep:], dstStep, srcStep, rows-r, columns)
 	}
+}
+
+func copyRows(dst, src []float32, srcStep, rows, columns int) {
+	if columns%(2*vectorLanes) != 0 || rows == 0 {
+		copyRowsPortable(dst, src, srcStep, rows, columns)
+		return
+	}
+	_, _ = dst[rows*columns-1], src[(rows-1)*srcStep+columns-1]
+	copyRowsAVX2(&dst[0], &src[0], srcStep, rows, columns/(2*vectorLanes))
 }
 
 func blend(dst, x []float32, a, b float32) {

@@ -4,8 +4,12 @@ package nn
 // in the first-level cache while tiles of A pass by; a block of A stays in the
 // second-level cache.
 const (
-	blockDepth = 256
-	blockRows  = 252
+	blockDepth = 512
+	blockRows  = 84
+	// The gradient of a convolution's weights has pixels for depth. Wider blocks
+	// of fewer pixels are gathered in longer pieces.
+	gradientDepth = 168
+	gradientRows  = 252
 )
 
 // engine multiplies matrices with one set of kernels.
@@ -82,6 +86,8 @@ func (e *engine) pack(b operand, depth, columns int) {
 			dst = dst[height*full:]
 			src := b.data[k*b.row+j*b.column:]
 			switch {
+			case b.column == 1 && width == full:
+				e.copyRows(panel, src, b.row, height, width)
 			case b.column == 1:
 				for r := range height {
 					row := panel[r*full : (r+1)*full]
@@ -98,25 +104,25 @@ func (e *engine) pack(b operand, depth, columns int) {
 	}
 }
 
-// multiply carries out p.
+// multiply carries out p. A block of rows of C is finished before the next is
+// begun, so that it stays in cache while the depth is worked through.
 func (e *engine) multiply(p product) {
 	part := split(p.depth, blockDepth, 4)
 	high := split(p.rows, blockRows, e.rows[0])
 	// Rows a large power of two apart would push each other out of the cache.
 	aliased := p.a.column == 1 && p.a.row%256 == 0 && p.columns >= 4*e.lanes
-	for k := 0; k < p.depth; k += part {
-		depth := min(part, p.depth-k)
-		b := e.packed[k*e.padded(p.columns):]
-		mode, bias := p.mode, p.bias
-		if k > 0 {
-			mode |= accumulate
-		}
-		if k+part < p.depth {
-			mode &^= rectify
-			bias = nil
-		}
-		for i := 0; i < p.rows; i += high {
-			rows := min(high, p.rows-i)
+	for i := 0; i < p.rows; i += high {
+		rows := min(high, p.rows-i)
+		for k := 0; k < p.depth; k += part {
+			depth := min(part, p.depth-k)
+			mode, bias := p.mode, p.bias
+			if k > 0 {
+				mode |= accumulate
+			}
+			if k+part < p.depth {
+				mode &^= rectify
+				bias = nil
+			}
 			a := operand{p.a.data[i*p.a.row+k*p.a.column:], p.a.row, p.a.column}
 			if aliased {
 				step := depth + padding
@@ -125,7 +131,8 @@ func (e *engine) multiply(p product) {
 				}
 				a = operand{e.block, step, 1}
 			}
-			e.multiplyBlock(a, b, p.c[i*p.cRow:], rows, depth, p.columns, p.cRow, mode, bias)
+			e.multiplyBlock(a, e.packed[k*e.padded(p.columns):], p.c[i*p.cRow:],
+				rows, depth, p.columns, p.cRow, mode, bias)
 		}
 	}
 }

@@ -46,8 +46,11 @@ func TestMultiplyAgainstOracle(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *kernels) {
 		rapid.Check(t, func(t *rapid.T) {
 			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-			size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 40), rapid.SampledFrom([]int{64, 200, 256, 270, 515}))
-			rows, depth, columns := size.Draw(t, "rows"), size.Draw(t, "depth"), size.Draw(t, "columns")
+			// One side may be long enough for several blocks.
+			sides := rapid.SliceOfN(rapid.IntRange(1, 40), 3, 3).Draw(t, "sides")
+			long := rapid.IntRange(0, 2).Draw(t, "long side")
+			sides[long] = rapid.OneOf(rapid.Just(sides[long]), rapid.SampledFrom([]int{64, 200, 256, 270, 515, 1030})).Draw(t, "length")
+			rows, depth, columns := sides[0], sides[1], sides[2]
 			a := stored(t, random, rows, depth, "a")
 			b := stored(t, random, depth, columns, "b")
 			p := product{rows: rows, depth: depth, columns: columns, a: a}

@@ -17,6 +17,7 @@ package nn
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"grange/model"
 )
@@ -48,11 +49,11 @@ type Network struct {
 	ops      []op
 	values   [][]float32 // activations by layer; fused layers share one
 	slopes   [][]float32 // gradients of the loss by layer, in reused memory
-	planar   []float32   // the input, reordered, where it has several channels
-	input    []float32
-	gradient []float32 // of the weights, laid out like model.Weights.Flat
-	trained  []span    // the parts of the flat vector that SGD moves
-	started  []bool    // which slopes hold a contribution already
+	images   []float32   // the input as it came, in planes
+	input    []float32   // and in the order of activations, where that differs
+	gradient []float32   // of the weights, laid out like model.Weights.Flat
+	trained  []span      // the parts of the flat vector that SGD moves
+	started  []bool      // which slopes hold a contribution already
 }
 
 // span is a half-open range of the flat vector of weights.
@@ -84,9 +85,6 @@ func New(spec model.Spec, batch int, options Options) (*Network, error) {
 		started:  make([]bool, len(spec.Layers)),
 		gradient: make([]float32, spec.Size()),
 	}
-	if spec.Input.Channels > 1 {
-		n.planar = make([]float32, batch*spec.Input.Size())
-	}
 	for _, t := range spec.Tensors {
 		last := len(n.trained) - 1
 		switch {
@@ -99,6 +97,14 @@ func New(spec model.Spec, batch int, options Options) (*Network, error) {
 	}
 	if err := n.plan(); err != nil {
 		return nil, err
+	}
+	for _, o := range n.ops {
+		_, inputs := o.ends()
+		_, planes := o.(*convOp)
+		if !planes && spec.Input.Channels > 1 && slices.Contains(inputs, model.Input) {
+			n.input = make([]float32, batch*spec.Input.Size())
+			break
+		}
 	}
 	return n, nil
 }
@@ -185,10 +191,9 @@ func (n *Network) check(w *model.Weights, x []float32, labels []uint8) {
 }
 
 func (n *Network) forward(w *model.Weights, x []float32, count int, train bool) {
-	n.input = x
-	if n.planar != nil {
-		interleave(n.planar, x, count, n.spec.Input)
-		n.input = n.planar
+	n.images = x
+	if n.input != nil {
+		interleave(n.input, x, count, n.spec.Input)
 	}
 	for _, o := range n.ops {
 		o.forward(n, w, count, train)
@@ -197,8 +202,11 @@ func (n *Network) forward(w *model.Weights, x []float32, count int, train bool) 
 
 // value is the activation of layer i, or the network's input.
 func (n *Network) value(i int) []float32 {
-	if i == model.Input {
+	switch {
+	case i == model.Input && n.input != nil:
 		return n.input
+	case i == model.Input:
+		return n.images
 	}
 	return n.values[i]
 }

@@ -81,7 +81,7 @@ func (n *Network) add(l model.Layer, output, skip int, rectified bool) error {
 		n.ops = append(n.ops, o)
 		e.reserve(o.depth(), l.Out.Channels)
 		e.reserve(l.Out.Channels, o.depth())
-		e.reserve(blockDepth, l.Out.Channels)
+		e.reserve(gradientDepth, l.Out.Channels)
 		if need := o.windowRows(e) * o.depth(); need > len(e.windows) {
 			e.windows = make([]float32, need)
 		}

@@ -8,6 +8,7 @@ var portable = kernels{
 	rows:      []int{2, 1},
 	tile:      tilePortable,
 	transpose: transposePortable,
+	copyRows:  copyRowsPortable,
 	blend:     blendPortable,
 	rectify:   rectifyPortable,
 	gate:      gatePortable,
@@ -45,6 +46,11 @@ func tilePortable(t *tile, height, _ int) {
 	}
 }
 
+// tileTwoRows and tileOneRow are the inner loops. They are not instrumented for
+// the race detector, under which they would take most of the tests' time: what
+// they touch belongs to one Network, and everything around them is instrumented.
+//
+//go:norace
 func tileTwoRows(t *tile, sum *[2][4]float32) {
 	var s00, s01, s02, s03, s10, s11, s12, s13 float32
 	upper, lower, b, step := t.a, t.a[t.aRow:], t.b[:4*t.depth], t.aDepth
@@ -64,6 +70,7 @@ func tileTwoRows(t *tile, sum *[2][4]float32) {
 	sum[1] = [4]float32{s10, s11, s12, s13}
 }
 
+//go:norace
 func tileOneRow(t *tile, sum *[2][4]float32) {
 	var s0, s1, s2, s3 float32
 	b := t.b[:4*t.depth]
@@ -84,6 +91,12 @@ func transposePortable(dst, src []float32, dstStep, srcStep, rows, columns int) 
 		for c, v := range from {
 			dst[c*dstStep+r] = v
 		}
+	}
+}
+
+func copyRowsPortable(dst, src []float32, srcStep, rows, columns int) {
+	for r := range rows {
+		copy(dst[r*columns:(r+1)*columns], src[r*srcStep:r*srcStep+columns])
 	}
 }
 

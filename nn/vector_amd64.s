@@ -209,3 +209,32 @@ loop:
 	JNZ        loop
 	VZEROUPPER
 	RET
+
+// func copyRowsAVX2(dst *float32, src *float32, srcStep int, rows int, pairs int)
+// Requires: AVX
+TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ srcStep+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ pairs+32(FP), SI
+	SHLQ $0x02, DX
+
+row:
+	MOVQ CX, DI
+	MOVQ SI, R8
+
+pair:
+	VMOVUPS (DI), Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DI), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, AX
+	DECQ    R8
+	JNZ     pair
+	ADDQ    DX, CX
+	DECQ    BX
+	JNZ     row
+	VZEROUPPER
+	RET

@@ -110,33 +110,48 @@ func (f *sweepFigure) panels(c draw.Canvas) {
 	plots := make([][]*plot.Plot, len(f.Rows))
 	for r, row := range f.Rows {
 		for i, p := range row.Panels {
-			title := panelTitle(p.Mechanism)
-			if row.Label != "" {
-				title += "\n" + row.Label
-			}
-			drawn := f.panel(p, title, top)
+			drawn := f.panel(p, top)
 			if i > 0 {
 				drawn.Y.Tick.Marker = unlabelled{drawn.Y.Tick.Marker}
 			}
 			plots[r] = append(plots[r], drawn)
 		}
 	}
-	tiles := draw.Tiles{Rows: len(f.Rows), Cols: len(plots[0]), PadX: 0.12 * vg.Inch, PadY: 0.1 * vg.Inch, PadRight: 0.04 * vg.Inch}
+	title := f.titleHeight()
+	tiles := draw.Tiles{Rows: len(f.Rows), Cols: len(plots[0]), PadX: 0.16 * vg.Inch, PadY: title, PadTop: title, PadRight: 0.1 * vg.Inch}
 	canvases := plot.Align(plots, tiles, c)
-	for r := range plots {
-		for i := range plots[r] {
+	for r, row := range f.Rows {
+		for i, p := range row.Panels {
 			plots[r][i].Draw(canvases[r][i])
+			f.title(plots[r][i].DataCanvas(canvases[r][i]), p.Mechanism, row.Label)
 		}
 	}
 }
 
+func (f *sweepFigure) titleHeight() vg.Length {
+	if f.Rows[0].Label == "" {
+		return 0.22 * vg.Inch
+	}
+	return 0.42 * vg.Inch
+}
+
+// title names a panel, and the row where there are several.
+func (f *sweepFigure) title(data draw.Canvas, mechanism, row string) {
+	at := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + vg.Points(6)}
+	name := style(labelSize, true, ink)
+	name.XAlign, name.YAlign = draw.XCenter, draw.YBottom
+	if row != "" {
+		label := style(tickSize, false, muted)
+		label.XAlign, label.YAlign = draw.XCenter, draw.YBottom
+		data.FillText(label, at, row)
+		at.Y += vg.Points(13)
+	}
+	data.FillText(name, at, panelTitle(mechanism))
+}
+
 // panel draws one mechanism.
-func (f *sweepFigure) panel(p Panel, title string, top float64) *plot.Plot {
+func (f *sweepFigure) panel(p Panel, top float64) *plot.Plot {
 	out := plot.New()
-	out.Title.Text = title
-	out.Title.TextStyle.Font = sans(labelSize, true)
-	out.Title.TextStyle.Color = ink
-	out.Title.Padding = vg.Points(4)
 	for _, axis := range []*plot.Axis{&out.X, &out.Y} {
 		axis.Tick.Label.Font = sans(tickSize, false)
 		axis.Tick.Label.Color = ink
@@ -145,7 +160,8 @@ func (f *sweepFigure) panel(p Panel, title string, top float64) *plot.Plot {
 		axis.Tick.Length = vg.Points(3.5)
 		axis.Padding = 0
 	}
-	out.Y.Min, out.Y.Max = 0, top*1.04
+	step := math.Max(1, roundStep(top/5))
+	out.Y.Min, out.Y.Max = 0, 1.02*step*math.Ceil(top/step)
 	out.Y.Tick.Marker = pointTicks{}
 	switch {
 	case len(f.Members) > listedMembers:
@@ -236,22 +252,35 @@ func roundStep(x float64) float64 {
 }
 
 func thousands(x float64) string {
-	text := strconv.FormatFloat(x, 'f', -1, 64)
-	before, after, fraction := strings.Cut(text, ".")
-	for i := len(before) - 3; i > 0; i -= 3 {
-		before = before[:i] + "," + before[i:]
+	digits, sign := strconv.FormatFloat(math.Abs(x), 'f', 0, 64), ""
+	if x < 0 {
+		sign = "−"
 	}
-	if fraction {
-		return before + "." + after
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	return before
+	return sign + digits
 }
 
-// fewTicks are the labelled ticks alone.
+// fewTicks are a handful of round numbers.
 type fewTicks struct{}
 
 func (fewTicks) Ticks(low, high float64) []plot.Tick {
-	return slices.DeleteFunc(plot.DefaultTicks{}.Ticks(low, high), func(t plot.Tick) bool { return t.Label == "" })
+	step := roundStep((high - low) / 4)
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
+		at := i*step + 0 // no −0
+		ticks = append(ticks, plot.Tick{Value: at, Label: numberLabel(at)})
+	}
+	return ticks
+}
+
+// numberLabel prints six significant digits, and thousands set apart.
+func numberLabel(x float64) string {
+	if a := math.Abs(x); a >= 1e4 && a < 1e12 && x == math.Trunc(x) {
+		return thousands(x)
+	}
+	return strconv.FormatFloat(x, 'g', 6, 64)
 }
 
 // unlabelled has the ticks but not their labels.
@@ -271,7 +300,7 @@ type valueTicks []float64
 func (v valueTicks) Ticks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	for i, x := range v {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: strconv.FormatFloat(x, 'g', 6, 64)})
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: numberLabel(x)})
 	}
 	return ticks
 }

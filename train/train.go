@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"grange/dataset"
 	"grange/federated"
@@ -45,7 +46,7 @@ type Job struct {
 	Local    federated.Local
 	// Seed is where all chance comes from.
 	Seed uint64
-	// Workers is how many members train at once. Default: one per processor. It changes nothing in the result.
+	// Workers is how many processors to keep busy. Default: all. It changes nothing in the result.
 	Workers int
 	// Kernel is the kernel to compute with. Default: the fastest this CPU has.
 	Kernel string
@@ -54,6 +55,9 @@ type Job struct {
 	Checkpoints string
 	// Observe, if not nil, sees every finished round.
 	Observe func(federated.Observation)
+	// Progress, if not nil, is told often how many images have been trained on in all rounds so far, of how many; calls
+	// come one after another, from several goroutines.
+	Progress func(done, total int64)
 	// Resumed, if not nil, is told the rounds that a checkpoint brought, before training goes on.
 	Resumed func([]federated.Round)
 }
@@ -83,21 +87,23 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 		holdings[i] = member.Holding
 		members[i] = federated.Member{Name: member.Name, Contribution: member.Contribution}
 		result.Contributions = append(result.Contributions, member.Contribution)
-		result.Noise = append(result.Noise, member.Noise.Rate)
+		result.Noise = append(result.Noise, member.Noise.Share())
 	}
 	shards, err := job.Split.Shards(job.Data, holdings, job.Seed)
 	if err != nil {
 		return nil, err
 	}
+	meter := newMeter(job)
 	trainer, err := cpu.New(cpu.Config{
 		Spec: spec, Data: job.Data, Shards: shards, Batch: job.Local.Batch, Workers: job.Workers, Kernel: job.Kernel,
+		Progress: meter.add,
 	})
 	if err != nil {
 		return nil, err
 	}
 	run := federated.Run{
 		Settings: job.Settings, Local: job.Local, Members: members, Seed: job.Seed, Kernel: trainer.Kernel(),
-		Trainer: trainer, Evaluator: trainer, Workers: job.Workers, Observe: job.Observe,
+		Trainer: trainer, Evaluator: trainer, Observe: job.Observe,
 	}
 	state := federated.State{Weights: model.Init(spec, stream.New(job.Seed, "initial weights")), Warnings: job.Data.Warnings}
 	if job.Checkpoints != "" {
@@ -105,6 +111,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 			return nil, err
 		}
 	}
+	meter.skip(len(state.Rounds))
 	trained, err := run.From(ctx, state)
 	if err != nil {
 		return nil, err
@@ -168,6 +175,36 @@ func (j Job) resume(run *federated.Run, fresh federated.State, spec model.Spec) 
 		j.Resumed(there.Rounds)
 	}
 	return *there, nil
+}
+
+// meter adds up progress.
+type meter struct {
+	mutex       sync.Mutex
+	perRound    int64
+	done, total int64
+	report      func(done, total int64)
+}
+
+func newMeter(job Job) *meter {
+	m := &meter{report: job.Progress}
+	for _, member := range job.Members {
+		m.perRound += int64(member.Contribution) * int64(job.Local.Epochs)
+	}
+	m.total = m.perRound * int64(job.Settings.Rounds)
+	return m
+}
+
+// skip counts rounds that an earlier run has done.
+func (m *meter) skip(rounds int) { m.add(rounds * int(m.perRound)) }
+
+func (m *meter) add(images int) {
+	if m.report == nil || images == 0 {
+		return
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.done += int64(images)
+	m.report(m.done, m.total)
 }
 
 // Identity is all that determines the result of a job, but for the number of rounds.

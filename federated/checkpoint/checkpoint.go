@@ -50,6 +50,8 @@ const (
 	keep = 2
 
 	prefix, suffix = "round-", ".checkpoint"
+	// unfinished begins temporary names.
+	unfinished = ".unfinished-"
 )
 
 // Identity is everything that determines the result of a run, as names and values. The number of rounds is not part of
@@ -74,10 +76,23 @@ type header struct {
 	Weights int64 `json:"weights"`
 }
 
-// Open prepares a folder for the checkpoints of a run, making it if it is not there.
+// Open prepares a folder for the checkpoints of a run, making it if it is not there, and removes what a killed run left
+// unfinished. One run at a time may use a folder.
 func Open(folder string, identity Identity) (*Store, error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrite, err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrite, err)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), unfinished) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrWrite, err)
+		}
 	}
 	return &Store{folder: folder, identity: maps.Clone(identity), wrap: func(w io.Writer) io.Writer { return w }}, nil
 }
@@ -101,14 +116,14 @@ func (s *Store) Save(state federated.State) error {
 
 // write writes one checkpoint under a temporary name and renames it once it is on the disk.
 func (s *Store) write(state federated.State) (err error) {
-	file, err := os.CreateTemp(s.folder, ".unfinished-*")
+	file, err := os.CreateTemp(s.folder, unfinished+"*")
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			file.Close()
-			os.Remove(file.Name())
+			_ = file.Close()
+			_ = os.Remove(file.Name())
 		}
 	}()
 	buffered := bufio.NewWriterSize(s.wrap(file), 1<<20)
@@ -135,7 +150,7 @@ func (s *Store) write(state federated.State) (err error) {
 func syncFolder(folder string) {
 	if f, err := os.Open(folder); err == nil {
 		_ = f.Sync()
-		f.Close()
+		_ = f.Close()
 	}
 }
 

@@ -4,11 +4,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,6 +41,9 @@ type app struct {
 	env     Env
 	started bool       // a command's own code was reached: errors are no longer about usage
 	writing sync.Mutex // held while a result is printed or a file replaced
+	// kept is what to do after an interruption that loses little; nil when it
+	// loses everything.
+	kept atomic.Pointer[string]
 }
 
 // Run runs one command line and returns its exit code. When ctx ends, the
@@ -96,11 +99,12 @@ their data, earn a profit with it, and split that profit so that contributing go
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetUsageTemplate(usage)
 	root.SetVersionTemplate("grange {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{problem: err.Error(), try: cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(a.solve(), a.check(), a.sweep(), a.measure(), a.fit(), a.run(), a.reproduce(), a.scenarioTopic(), a.docs())
+	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.scenarioTopic(), a.docs())
 	return root
 }
 
@@ -145,4 +149,20 @@ func (a *app) scenarioTopic() *cobra.Command {
 	return &cobra.Command{Use: "scenario", Short: "The scenario file, key by key", Long: scenario.Format}
 }
 
-var errInterrupted = errors.New("interrupted")
+// usage is cobra's, with the examples at the end, where the eye looks.
+const usage = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND
+
+Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasHelpSubCommands}}
+
+Help topics:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  {{rpad .CommandPath .CommandPathPadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}
+`

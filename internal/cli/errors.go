@@ -14,6 +14,9 @@ type usageError struct{ problem, try string }
 
 func (e *usageError) Error() string { return e.problem }
 
+// errInterrupted is what Ctrl-C ends in.
+var errInterrupted = errors.New("interrupted")
+
 // unprovenError is a result that was printed but did not converge or certify:
 // exit code 3.
 type unprovenError struct{ problem, try string }
@@ -33,6 +36,10 @@ func (e *hintError) Unwrap() error { return e.err }
 
 // fail prints an error with what to do about it, and returns the exit code.
 func (a *app) fail(err error) int {
+	var hinted *hintError
+	if errors.Is(err, context.Canceled) && !errors.As(err, &hinted) {
+		err = errInterrupted
+	}
 	code, try := a.classify(err)
 	fmt.Fprintf(a.env.Stderr, "grange: %v\n", err)
 	fmt.Fprintf(a.env.Stderr, "Try: %s\n", try)
@@ -47,7 +54,10 @@ func (a *app) classify(err error) (code int, try string) {
 	switch {
 	case errors.As(err, &hinted):
 		return hinted.code, hinted.try
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errInterrupted):
+	case errors.Is(err, errInterrupted):
+		if kept := a.kept.Load(); kept != nil {
+			return exitFailed, *kept
+		}
 		return exitFailed, "run it again; nothing was written"
 	case errors.As(err, &usage):
 		return exitUsage, usage.try

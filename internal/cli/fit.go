@@ -28,7 +28,7 @@ func (a *app) fit() *cobra.Command {
 		Long: `Fit puts a curve through the measured accuracies: loglinear (the paper's), power and exponential,
 each kept increasing and concave, with the untrained model as a point at S = 0, and γ, what a wrong label
 costs, together with it. It prints the accuracy section that solve reads. Nothing is trained.`,
-		Example: "  grange fit examples/clinics.yaml --out accuracy.yaml",
+		Example: "  grange fit examples/sheds.yaml --out accuracy.yaml",
 		Args:    oneFile,
 		RunE: a.command(func(cmd *cobra.Command, args []string) error {
 			return labError(a.runFit(cmd.Context(), args[0], l, p, f), l.results)

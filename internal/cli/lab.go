@@ -182,7 +182,9 @@ func (a *app) lazyData(name, directory string) func(context.Context) (*dataset.D
 	var set *dataset.Dataset
 	var err error
 	return func(ctx context.Context) (*dataset.Dataset, error) {
-		once.Do(func() { set, err = dataset.Open(ctx, name, dataset.Options{Directory: directory}) })
+		once.Do(func() {
+			set, err = dataset.Open(ctx, name, dataset.Options{Directory: a.dataDirectory(directory)})
+		})
 		return set, err
 	}
 }
@@ -190,7 +192,7 @@ func (a *app) lazyData(name, directory string) func(context.Context) (*dataset.D
 // runner opens the results folder and makes what trains into it.
 func (a *app) runner(l labFlags, backend string, data func(context.Context) (*dataset.Dataset, error)) (*lab.Runner, error) {
 	if backend != "" && backend != "cpu" {
-		return nil, &usageError{fmt.Sprintf("the backend %s cannot train cells, want cpu", backend), "set training.backend to cpu, or leave it out"}
+		return nil, noBackend(backend)
 	}
 	if l.workers < 1 {
 		return nil, &usageError{fmt.Sprintf("--workers is %d, want a whole number ≥ 1", l.workers), "leave --workers out"}
@@ -199,6 +201,8 @@ func (a *app) runner(l labFlags, backend string, data func(context.Context) (*da
 	if err != nil {
 		return nil, labError(err, l.results)
 	}
+	kept := "run it again: it goes on where it stopped, with every finished cell in " + l.results
+	a.kept.Store(&kept)
 	return &lab.Runner{
 		Store:    store,
 		Workers:  l.workers,
@@ -237,8 +241,6 @@ func labError(err error, results string) error {
 		return hint(exitFailed, "grange measure trains what is missing")
 	case errors.Is(err, curve.ErrTooFewPoints):
 		return hint(exitFailed, "measure more points: grange measure --help")
-	case errors.Is(err, context.Canceled):
-		return hint(exitFailed, "run it again: it goes on where it stopped, with every finished cell in "+results)
 	case errors.Is(err, dataset.ErrMissing):
 		return hint(exitFailed, "grange data fetch cifar10 gets it, or name its folder with --data DIR")
 	case errors.Is(err, dataset.ErrSplit), errors.Is(err, lab.ErrCell):

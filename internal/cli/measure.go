@@ -19,7 +19,7 @@ func (a *app) measure() *cobra.Command {
 wrong-label rates with all data, and at a few points with both. Every training run is kept as a small
 file in the results folder and never repeated: a run that was stopped goes on, two runs may share a
 folder, and results of several machines merge by copying files.`,
-		Example: "  grange measure examples/clinics.yaml",
+		Example: "  grange measure examples/sheds.yaml",
 		Args:    oneFile,
 		RunE: a.command(func(cmd *cobra.Command, args []string) error {
 			return labError(a.runMeasure(cmd.Context(), args[0], l, p), l.results)
@@ -27,7 +27,7 @@ folder, and results of several machines merge by copying files.`,
 	}
 	l.register(cmd.Flags())
 	p.register(cmd.Flags())
-	cmd.Flags().MarkHidden("form")
+	_ = cmd.Flags().MarkHidden("form")
 	return cmd
 }
 

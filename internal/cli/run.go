@@ -33,7 +33,7 @@ figures and tables beside it.
 What was trained is kept: run again, and only the report is made anew.
 
 Exit code 3: under some rule the members do not settle.`,
-		Example: "  grange run examples/clinics.yaml",
+		Example: "  grange run examples/sheds.yaml",
 		Args:    oneFile,
 		RunE: a.command(func(cmd *cobra.Command, args []string) error {
 			return labError(a.runRun(cmd.Context(), args[0], l, p, r), l.results)

@@ -36,8 +36,8 @@ nobody moves. Answers are exact, and every result is certified: no member gains 
 number of points.
 
 A member is marked as a free rider when it contributes no more than the minimum, or less than 1% of
-its data, keeps the rest back, and still has a share of a positive profit. It is marked as rather not
-taking part when its payoff is below the payoff it has outside. The price of anarchy is the welfare of
+its data, keeps the rest back, and still gains. It is marked as rather not taking part when its payoff
+is below the payoff it has outside. The price of anarchy is the welfare of
 the planner's optimum divided by the equilibrium's.
 
 Exit code 3: a mechanism did not converge, or its result could not be certified.`,
@@ -196,12 +196,11 @@ func solveOne(ctx context.Context, g *game.Game, m mechanism.Mechanism, settings
 }
 
 // freeRides reports whether member n gives no more than the minimum or less
-// than 1% of its data, keeps the rest back, and has a share of a positive
-// profit.
+// than 1% of its data, keeps the rest back, and still gains.
 func freeRides(g *game.Game, r *equilibrium.Result, n int) bool {
 	given, owned := r.Contributions[n], g.Members[n].Capacity
 	little := given <= g.Minimum || float64(given) < 0.01*float64(owned)
-	return little && given < owned && r.Shares[n] > 0 && r.Profit > 0
+	return little && given < owned && r.Payoffs[n] > 0
 }
 
 // chooseMechanisms returns those named on the command line, or the file's.

@@ -26,7 +26,7 @@ func (s *solution) summary(colour bool) string {
 		t.add(cells...)
 	}
 	total := len(s.game.Members)
-	tally := func(o *outcome, which func(n int) bool) string {
+	tally := func(which func(n int) bool) string {
 		k := 0
 		for n := range s.game.Members {
 			if which(n) {
@@ -36,18 +36,18 @@ func (s *solution) summary(colour bool) string {
 		return fmt.Sprintf("%s of %s", whole(int64(k)), whole(int64(total)))
 	}
 	row("members giving all", func(o *outcome) string {
-		return tally(o, func(n int) bool { return o.Contributions[n] == s.game.Members[n].Capacity })
+		return tally(func(n int) bool { return o.Contributions[n] == s.game.Members[n].Capacity })
 	})
 	row("giving the minimum", func(o *outcome) string {
-		return tally(o, func(n int) bool {
+		return tally(func(n int) bool {
 			return o.Contributions[n] == s.game.Minimum && s.game.Minimum < s.game.Members[n].Capacity
 		})
 	})
 	row("free riders", func(o *outcome) string {
-		return tally(o, func(n int) bool { return slices.Contains(o.freeRiders, n) })
+		return tally(func(n int) bool { return slices.Contains(o.freeRiders, n) })
 	})
 	row("rather not taking part", func(o *outcome) string {
-		return tally(o, func(n int) bool { return slices.Contains(o.unwilling, n) })
+		return tally(func(n int) bool { return slices.Contains(o.unwilling, n) })
 	})
 	for _, q := range []struct {
 		label string

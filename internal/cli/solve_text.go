@@ -29,8 +29,8 @@ func (s *solution) text(all, colour bool) string {
 		b.WriteString(s.summary(colour))
 	} else {
 		b.WriteString(s.sideBySide(colour))
+		b.WriteString(s.notes())
 	}
-	b.WriteString(s.notes())
 	if s.planner != nil {
 		b.WriteString(s.plannerText())
 	}
@@ -170,7 +170,7 @@ func (s *solution) notes() string {
 		b.WriteString("\n")
 	}
 	if riders {
-		fmt.Fprintf(&b, "%s free rider: gives the minimum or under 1%% of its data, and shares in the profit\n", freeRiderMark)
+		fmt.Fprintf(&b, "%s free rider: gives the minimum or under 1%% of its data, and still gains\n", freeRiderMark)
 	}
 	if unwilling {
 		fmt.Fprintf(&b, "%s would rather not take part: its payoff is below what it has outside\n", unwillingMark)

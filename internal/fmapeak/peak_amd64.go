@@ -2,11 +2,13 @@ package fmapeak
 
 import "github.com/klauspost/cpuid/v2"
 
-func roundsAVX512(count int)
+//go:noescape
+func roundsAVX512(count int, data *float32)
 
-func roundsAVX2(count int)
+//go:noescape
+func roundsAVX2(count int, data *float32)
 
-func best() (rounds func(int), lanes int, name string) {
+func best() (rounds func(count int, data *float32), lanes int, name string) {
 	switch {
 	case cpuid.CPU.Supports(cpuid.AVX512F):
 		return roundsAVX512, 16, "avx512"

@@ -2,4 +2,4 @@
 
 package fmapeak
 
-func best() (rounds func(int), lanes int, name string) { return nil, 0, "none" }
+func best() (rounds func(count int, data *float32), lanes int, name string) { return nil, 0, "none" }

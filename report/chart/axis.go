@@ -16,9 +16,8 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-s.min)/(s.max-s.min)*(s.to-s.from)
 }
 
-// ticks returns round values within [min, max], about n of them.
-func ticks(min, max float64, n int) []float64 {
-	step := niceStep((max - min) / float64(n))
+// ticks returns the multiples of step within [min, max].
+func ticks(min, max, step float64) []float64 {
 	var out []float64
 	for k := math.Ceil(min/step - 1e-9); k*step <= max+1e-9*step; k++ {
 		out = append(out, k*step)
@@ -59,15 +58,16 @@ func (p Panel) values(yield func(x, y float64)) {
 	}
 }
 
-// ranges finds the range of both axes.
-func (p Panel) ranges() (x, y [2]float64) {
+// ranges finds the range of both axes, and the distance of ticks on the second.
+func (p Panel) ranges() (x, y [2]float64, step float64) {
 	x = [2]float64{math.Inf(1), math.Inf(-1)}
 	y = x
 	p.values(func(vx, vy float64) {
 		x = [2]float64{min(x[0], vx), max(x[1], vx)}
 		y = [2]float64{min(y[0], vy), max(y[1], vy)}
 	})
-	return p.X.widen(x), p.Y.round(p.Y.widen(y))
+	y, step = p.Y.round(p.Y.widen(y))
+	return p.X.widen(x), y, step
 }
 
 func (a Axis) widen(r [2]float64) [2]float64 {
@@ -90,13 +90,16 @@ func (a Axis) widen(r [2]float64) [2]float64 {
 	return r
 }
 
-// round widens a range to whole ticks.
-func (a Axis) round(r [2]float64) [2]float64 {
+// round widens a range to whole ticks and returns their distance.
+func (a Axis) round(r [2]float64) (whole [2]float64, step float64) {
+	step = niceStep((r[1] - r[0]) / 5)
 	if a.Fixed || len(a.Categories) > 0 {
-		return r
+		return r, step
 	}
-	step := niceStep((r[1] - r[0]) / 5)
-	return [2]float64{math.Floor(r[0]/step+1e-9) * step, math.Ceil(r[1]/step-1e-9) * step}
+	if r[0] < 0 && r[0] > -0.03*step { // a hair under zero is no reason for a tick
+		r[0] = 0
+	}
+	return [2]float64{math.Floor(r[0]/step+1e-9) * step, math.Ceil(r[1]/step-1e-9) * step}, step
 }
 
 // label writes a number of an axis.

@@ -14,12 +14,12 @@ type Chart struct {
 
 // Panel is one pair of axes.
 type Panel struct {
-	Title string
-	X, Y  Axis
-	Lines []Line
-	Bars  []Bars
-	Heat  *Heat
-	Tall  bool // twice the usual height
+	Title  string
+	X, Y   Axis
+	Lines  []Line
+	Bars   []Bars
+	Heat   *Heat
+	Narrow bool // three beside each other instead of two
 }
 
 // Axis is one axis of a panel. Its range covers the data unless Fixed.
@@ -30,6 +30,7 @@ type Axis struct {
 	Percent    bool     // numbers are shares, shown as per cent
 	Categories []string // names instead of numbers; positions 0, 1, 2, …
 	FromZero   bool     // the range includes 0
+	Counts     bool     // whole numbers only
 }
 
 // XY is one point, with an interval when Low and High differ.

@@ -44,6 +44,9 @@ func TestFilesOfEveryFormat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if again, err := sample().File(format); err != nil || !bytes.Equal(data, again) {
+			t.Errorf("%s differs when drawn again (%v)", format, err)
+		}
 		if !bytes.HasPrefix(data, []byte(heads[format])) {
 			t.Errorf("%s starts with %q", format, data[:8])
 		}
@@ -82,7 +85,7 @@ func TestTicks(t *testing.T) {
 		min, max float64
 		label    string
 	}{{0, 1, "0.2"}, {0, 10000, "2000"}, {0.1, 0.13, "0.105"}, {-5, 5, "−2"}} {
-		values := ticks(c.min, c.max, 5)
+		values := ticks(c.min, c.max, niceStep((c.max-c.min)/5))
 		if len(values) < 3 || len(values) > 8 {
 			t.Errorf("%g … %g: ticks %v", c.min, c.max, values)
 		}

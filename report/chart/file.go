@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"image/color"
 	"strconv"
+	"time"
 
+	"codeberg.org/go-pdf/fpdf"
 	xfont "golang.org/x/image/font"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
@@ -17,6 +19,12 @@ import (
 	_ "gonum.org/v1/plot/vg/vgpdf" // pdf
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
+
+// init gives every PDF the same date, so that the same chart is the same file.
+func init() {
+	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+}
 
 // Formats are the kinds of files a chart can be written as.
 var Formats = []string{"svg", "png", "pdf"}
@@ -33,7 +41,11 @@ func (c Chart) File(format string) ([]byte, error) {
 	}
 	columns = min(columns, max(1, len(c.Panels)))
 	const gap, margin = 26.0, 18.0
-	width := float64(columns)*(panelWidth+gap) - gap + 2*margin
+	panel := 0.0
+	for _, p := range c.Panels {
+		panel = max(panel, p.width())
+	}
+	width := float64(columns)*(panel+gap) - gap + 2*margin
 	rows := c.legendRows(width - 2*margin)
 	top := margin + 30 + 20*float64(len(rows))
 	height := top
@@ -58,7 +70,7 @@ func (c Chart) File(format string) ([]byte, error) {
 	v.text(margin, margin+12, c.Title, 16, start, Ink, true)
 	v.legend(rows, margin, margin+34)
 	for i, p := range c.Panels {
-		p.draw(v, margin+float64(i%columns)*(panelWidth+gap), tops[i/columns])
+		p.draw(v, margin+float64(i%columns)*(panel+gap), tops[i/columns])
 	}
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {

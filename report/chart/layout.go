@@ -24,6 +24,7 @@ const (
 // Sizes of a panel, in the units of its drawing.
 const (
 	panelWidth  = 440.0
+	narrowWidth = 330.0
 	panelHeight = 285.0
 	smallText   = 12.5
 	titleText   = 14.0
@@ -33,10 +34,17 @@ func (p Panel) height() float64 {
 	if p.Heat != nil {
 		return 74 + 25*float64(len(p.Heat.Rows))
 	}
-	if p.Tall {
-		return 1.35 * panelHeight
+	if p.Narrow {
+		return 0.87 * panelHeight
 	}
 	return panelHeight
+}
+
+func (p Panel) width() float64 {
+	if p.Narrow {
+		return narrowWidth
+	}
+	return panelWidth
 }
 
 // draw draws the panel with its top left corner at (x0, y0).
@@ -54,12 +62,8 @@ func (p Panel) draw(c canvas, x0, y0 float64) {
 		c.text(x0, top+3, p.Y.Label, smallText, start, Muted, false)
 		top += 15
 	}
-	rx, ry := p.ranges()
-	yTicks := ticks(ry[0], ry[1], 5)
-	step := 0.0
-	if len(yTicks) > 1 {
-		step = yTicks[1] - yTicks[0]
-	}
+	rx, ry, step := p.ranges()
+	yTicks := ticks(ry[0], ry[1], step)
 	left := 0.0
 	for _, v := range yTicks {
 		left = max(left, textWidth(p.Y.label(v, step), smallText))
@@ -68,7 +72,7 @@ func (p Panel) draw(c canvas, x0, y0 float64) {
 	if p.X.Label == "" {
 		bottom += 18
 	}
-	sx := scale{rx[0], rx[1], x0 + left + 12, x0 + panelWidth - 12}
+	sx := scale{rx[0], rx[1], x0 + left + 12, x0 + p.width() - 12}
 	sy := scale{ry[0], ry[1], bottom, top + 6}
 
 	for _, v := range yTicks {
@@ -93,12 +97,11 @@ func (p Panel) drawX(c canvas, sx scale, bottom float64) {
 			c.text(sx.at(float64(i)), bottom+17, shorten(name, room-4), smallText, middle, Muted, false)
 		}
 	} else {
-		xTicks := ticks(sx.min, sx.max, 6)
-		for _, v := range xTicks {
-			step := xTicks[len(xTicks)-1] - xTicks[0]
-			if len(xTicks) > 1 {
-				step = xTicks[1] - xTicks[0]
-			}
+		step := niceStep((sx.max - sx.min) / 6)
+		if p.X.Counts {
+			step = max(1, step)
+		}
+		for _, v := range ticks(sx.min, sx.max, step) {
 			c.path([]point{{sx.at(v), bottom}, {sx.at(v), bottom + 4}}, Muted, 1, false)
 			c.text(sx.at(v), bottom+17, p.X.label(v, step), smallText, middle, Muted, false)
 		}
@@ -177,7 +180,7 @@ func (p Panel) drawHeat(c canvas, x0, y0 float64) {
 	left += x0 + 10
 	top := y0 + 44
 	c.text(x0, top-9, p.Y.Label, smallText, start, Muted, false)
-	width := (x0 + panelWidth - 8 - left) / float64(len(h.Columns))
+	width := (x0 + p.width() - 8 - left) / float64(len(h.Columns))
 	const height = 25.0
 	for r := range h.Rows {
 		y := top + height*float64(len(h.Rows)-1-r)
@@ -196,7 +199,7 @@ func (p Panel) drawHeat(c canvas, x0, y0 float64) {
 	for k, name := range h.Columns {
 		c.text(left+width*(float64(k)+0.5), bottom+14, shorten(name, width), smallText-1, middle, Muted, false)
 	}
-	c.text((left+x0+panelWidth)/2, bottom+29, p.X.Label, smallText, middle, Muted, false)
+	c.text((left+x0+p.width())/2, bottom+29, p.X.Label, smallText, middle, Muted, false)
 }
 
 // textWidth estimates the width of text in a sans-serif face.

@@ -45,7 +45,7 @@ func (p Panel) Inline(description string) template.HTML {
 	var c svgCanvas
 	p.draw(&c, 0, 0)
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %s %s" role="img" aria-label="%s">%s</svg>`,
-		number(panelWidth), number(p.height()), html.EscapeString(description), c.String()))
+		number(p.width()), number(p.height()), html.EscapeString(description), c.String()))
 }
 
 type svgCanvas struct{ strings.Builder }

@@ -44,6 +44,7 @@ type Block struct {
 	Tables  []*Table     // small tables beside each other
 	Chart   *chart.Chart // a figure
 	Pairs   []Pair       // names and values
+	Claims  []Claim      // statements with a verdict each
 	Fold    *Fold        // detail few will read
 }
 
@@ -59,6 +60,7 @@ type Table struct {
 type Head struct {
 	Text string
 	Left bool // text, not numbers
+	Wide bool // keeps some room on a narrow page
 }
 
 // Row is one row. Strong rows stand out, as totals do.
@@ -87,6 +89,15 @@ const (
 
 // Pair is a name and a value.
 type Pair struct{ Name, Value string }
+
+// Claim is a statement, what was found about it, and why.
+type Claim struct {
+	Name    string
+	States  string
+	Finding string
+	Mark    Mark
+	Because []string
+}
 
 // Fold is detail behind a heading that opens.
 type Fold struct {

@@ -15,7 +15,7 @@ func sample() Document {
 		Sections: []Section{
 			{ID: "one", Title: "One", Blocks: []Block{
 				{Text: "text"}, {Answer: "answer"}, {Warning: "careful"},
-				{Table: &Table{Title: "numbers", Head: []Head{{"name", true}, {"value", false}}, Rows: []Row{
+				{Table: &Table{Title: "numbers", Head: []Head{{Text: "name", Left: true, Wide: true}, {Text: "value"}}, Rows: []Row{
 					{Cells: []Cell{{Text: "<script>alert(1)</script>"}, {Text: "5", Small: "4–6", Bar: 0.5, Mark: Good}}},
 				}}},
 				{Chart: &chart.Chart{ID: "fig", Title: "figure", Panels: []chart.Panel{{Title: "p", Lines: []chart.Line{{Name: "l", Color: chart.Series(0), Points: []chart.XY{{X: 0, Y: 1}, {X: 1, Y: 2}}}}}}}},

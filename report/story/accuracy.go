@@ -60,12 +60,20 @@ func accuracyChart(s *lab.Study) chart.Chart {
 	}
 	return chart.Chart{
 		ID: "accuracy", Title: "Accuracy against data and wrong labels",
-		Caption: fmt.Sprintf("Left: clean labels, all members giving the same part; mixed points have wrong labels as well and are moved up by γ·R, so they lie on the curve if the surrogate clean(S) − γR holds. Right: all data. Whiskers: two standard errors over %s.", counted(max(1, s.Plan.Repeats), "run")),
+		Caption: fmt.Sprintf("Left: clean labels, all members giving the same part; mixed points have wrong labels as well and are moved up by γ·R, so they lie on the curve if the surrogate clean(S) − γR holds. Right: all data.%s", whiskers(s)),
 		Panels: []chart.Panel{
 			{Title: "More data", X: chart.Axis{Label: "data points in all (S)"}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: nonEmpty(fitted, measured, mixed)},
 			{Title: "Wrong labels", X: chart.Axis{Label: "share of wrong labels (R)", Percent: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: nonEmpty(fittedNoise, noisy)},
 		},
 	}
+}
+
+// whiskers says what they are, where there are any.
+func whiskers(s *lab.Study) string {
+	if s.Plan.Repeats < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" Whiskers: two standard errors over %d runs.", s.Plan.Repeats)
 }
 
 func nonEmpty(lines ...chart.Line) []chart.Line {
@@ -93,8 +101,8 @@ func roundsChart(s *lab.Study) chart.Chart {
 		ID: "rounds", Title: "Accuracy round by round",
 		Caption: "Left: clean labels; darker to lighter as members give more of their data. Right: all data; darker to lighter as more labels are wrong. A line that peaks and falls has begun to learn the wrong labels.",
 		Panels: []chart.Panel{
-			{Title: "Part of the data given", X: chart.Axis{Label: "round"}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(data, func(m lab.Measurement) string { return fmt.Sprintf("%.0f%% of data", 100*m.Fraction) })},
-			{Title: "Wrong labels", X: chart.Axis{Label: "round"}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(noise, func(m lab.Measurement) string { return fmt.Sprintf("ε = %.1f", m.Noise) })},
+			{Title: "Part of the data given", X: chart.Axis{Label: "round", Counts: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(data, func(m lab.Measurement) string { return fmt.Sprintf("%.3g%% of data", 100*m.Fraction) })},
+			{Title: "Wrong labels", X: chart.Axis{Label: "round", Counts: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(noise, func(m lab.Measurement) string { return fmt.Sprintf("ε = %.1f", m.Noise) })},
 		},
 	}
 }

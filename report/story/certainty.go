@@ -17,12 +17,15 @@ func (r *Report) certainty(s *lab.Study) []html.Block {
 	if s.Surrogate != nil {
 		g := s.Surrogate
 		verdict := "so amount and quality of data can be looked at one by one, as the surrogate clean(S) − γR does"
-		if g.RMSE > 2*g.Scale+0.01 {
-			verdict = "so the surrogate clean(S) − γR is only roughly right where little data meets many wrong labels"
+		if g.RMSE > 1.5*g.Scale+0.005 {
+			verdict = "so the surrogate clean(S) − γR, which takes the two apart, is only roughly right here"
 		}
 		blocks = append(blocks, text("Points with both part of the data and wrong labels, which a curve fitted without them had not seen, lie %s from it on average (largest %s), %s.", points(g.RMSE), points(math.Abs(g.Worst)), verdict))
 	}
 	blocks = append(blocks, html.Block{Tables: []*html.Table{parameterTable(s), formTable(s)}})
+	for _, w := range fit.Warnings {
+		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
+	}
 	if s.Theory != nil {
 		blocks = append(blocks, theoryBlocks(s)...)
 	}
@@ -77,7 +80,7 @@ func formTable(s *lab.Study) *html.Table {
 func theoryBlocks(s *lab.Study) []html.Block {
 	t := &html.Table{
 		Title: "What theory promises here",
-		Head:  []html.Head{{Text: "Theorem", Left: true}},
+		Head:  []html.Head{{Text: "Theorem", Left: true, Wide: true}},
 		Note:  "Applies: the assumptions of the theorem held at every point tested on the fitted curve. Where a theorem does not apply, the equilibrium above is still certified on its own.",
 	}
 	var order []string

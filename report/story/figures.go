@@ -14,7 +14,7 @@ func figure1(s *lab.Study) chart.Chart {
 	a, b := rounds.Panels[0], accuracy.Panels[0]
 	a.Title, b.Title = "1a · round by round", "1b · after the last round"
 	return chart.Chart{ID: "figure-1", Title: "Figure 1: more data, better model", Panels: []chart.Panel{a, b},
-		Caption: "Clean labels; all members give the same part of their data. Points with wrong labels as well (mixed) are moved up by γ·R: they lie on the curve if the surrogate clean(S) − γR holds. Whiskers: two standard errors."}
+		Caption: "Clean labels; all members give the same part of their data. Points with wrong labels as well (mixed) are moved up by γ·R: they lie on the curve if the surrogate clean(S) − γR holds." + whiskers(s)}
 }
 
 // figure2 is the paper's Figure 2: accuracy against rounds and wrong labels.
@@ -48,9 +48,9 @@ func contributionPanels(p *lab.Reproduction, sweep lab.Sweep) chart.Chart {
 			title = letter + " · " + title
 		}
 		panel := chart.Panel{
-			Title: title,
-			X:     chart.Axis{Categories: []string{"1", "2", "3", "4", "5"}, Label: "member"},
-			Y:     chart.Axis{Label: "data points contributed", Fixed: true, Min: 0, Max: capacity},
+			Title: title, Narrow: true,
+			X: chart.Axis{Categories: []string{"1", "2", "3", "4", "5"}, Label: "member"},
+			Y: chart.Axis{Label: "data points contributed", Fixed: true, Min: 0, Max: capacity},
 		}
 		for _, e := range s.Equilibria {
 			bars := chart.Bars{Name: e.Mechanism, Color: chart.Mechanism(e.Mechanism)}
@@ -100,7 +100,7 @@ func figure5(p *lab.Reproduction) chart.Chart {
 }
 
 func accuracyTable(p *lab.Reproduction) *html.Table {
-	t := &html.Table{Title: "Accuracy at equilibrium, trained (and predicted)", Head: []html.Head{{Text: "Setting", Left: true}}}
+	t := &html.Table{Title: "Accuracy at equilibrium, trained (and predicted)", Head: []html.Head{{Text: "Setting", Left: true, Wide: true}}}
 	for _, e := range p.Settings[0].Equilibria {
 		t.Head = append(t.Head, html.Head{Text: e.Mechanism})
 	}
@@ -110,12 +110,15 @@ func accuracyTable(p *lab.Reproduction) *html.Table {
 			name = fmt.Sprintf("μ = %.1f for members 1–3", s.Value)
 		}
 		row := html.Row{Cells: []html.Cell{{Text: name}}}
-		best := bestRule(s.Equilibria)
+		top := 0.0
+		for _, e := range s.Equilibria {
+			top = max(top, e.Trained)
+		}
 		for i := range s.Equilibria {
 			e := &s.Equilibria[i]
 			c := trainedCell(e)
 			c.Small = "(" + percent(e.Accuracy) + ")"
-			if e == best {
+			if top > 0 && e.Trained == top {
 				c.Mark = html.Good
 			}
 			row.Cells = append(row.Cells, c)
@@ -137,7 +140,7 @@ func convergence(p *lab.Reproduction) chart.Chart {
 		for _, e := range s.Equilibria {
 			panel := chart.Panel{
 				Title: fmt.Sprintf("%s: %s after %d passes", e.Mechanism, e.Status, e.Iterations),
-				X:     chart.Axis{Label: "pass"}, Y: chart.Axis{Label: "data points", FromZero: true},
+				X:     chart.Axis{Label: "pass", Counts: true}, Y: chart.Axis{Label: "data points", FromZero: true},
 			}
 			for n, m := range s.Game.Members {
 				line := chart.Line{Name: m.Name, Color: chart.Step(n, len(s.Game.Members)), Marks: true}
@@ -161,10 +164,10 @@ func ownChart(p *lab.Reproduction) chart.Chart {
 		Caption: "Member 1's equilibrium contribution; the other members have ε = 0.1 and μ = 0.4."}
 	for _, parameter := range []struct{ name, title, label string }{
 		{"privacy", "Its privacy sensitivity", "μ of member 1"},
-		{"data", "Its data", "data of member 1, as a share of the others'"},
+		{"data", "Its data", "data of member 1 / that of the others"},
 		{"noise", "Its wrong labels", "ε of member 1"},
 	} {
-		panel := chart.Panel{Title: parameter.title, X: chart.Axis{Label: parameter.label}, Y: chart.Axis{Label: "its contribution", FromZero: true}}
+		panel := chart.Panel{Title: parameter.title, Narrow: true, X: chart.Axis{Label: parameter.label}, Y: chart.Axis{Label: "its contribution", FromZero: true}}
 		for _, e := range p.Own {
 			if e.Parameter != parameter.name {
 				continue

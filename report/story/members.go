@@ -20,13 +20,14 @@ func (r *Report) members(s *lab.Study) []html.Block {
 		e := &s.Equilibria[i]
 		t := &html.Table{
 			Title: ruleName(e.Mechanism),
-			Head:  []html.Head{{Text: "Member", Left: true}, {Text: "Gives"}, {Text: "Share"}, {Text: "Money"}, {Text: "Privacy cost"}, {Text: "Payoff"}},
+			Head:  []html.Head{{Text: "Member", Left: true, Wide: true}, {Text: "Gives"}, {Text: "Share"}, {Text: "Money"}, {Text: "Privacy cost"}, {Text: "Payoff"}},
 		}
 		for n, m := range shown {
 			gives := html.Cell{Text: whole(float64(e.Contributions[n])), Bar: max(0.004, float64(e.Contributions[n])/float64(m.Capacity))}
 			if e.ContributionIntervals != nil {
-				in := e.ContributionIntervals[n]
-				gives.Small = fmt.Sprintf("%s–%s", whole(in.Low), whole(in.High))
+				if in := e.ContributionIntervals[n]; in.Low < in.High {
+					gives.Small = fmt.Sprintf("%s–%s", whole(in.Low), whole(in.High))
+				}
 			}
 			cost := s.Game.CostOf(n, e.Contributions[n])
 			payoff := html.Cell{Text: whole(e.Payoffs[n])}
@@ -62,7 +63,7 @@ func describe(noise, privacy float64) string {
 	if noise > 0 {
 		quality = fmt.Sprintf("%.0f%% wrong labels", 100*noise)
 	}
-	return fmt.Sprintf("%s, μ %g", quality, privacy)
+	return fmt.Sprintf("%s · μ %g", quality, privacy)
 }
 
 func memberNames(s *lab.Study) []string {
@@ -118,9 +119,9 @@ func (r *Report) losers(s *lab.Study) []html.Block {
 				lose = append(lose, fmt.Sprintf("%s (%s)", m.Name, signed(d)))
 			}
 		}
-		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with equal shares, %s pays %s and costs %s.", best.Mechanism, some(gain), some(lose))})
+		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with equal shares, under %s %s and %s.", best.Mechanism, verb(gain, "gains", "gain"), verb(lose, "loses", "lose"))})
 	}
-	t := &html.Table{Title: "Each member's payoff under each rule", Head: []html.Head{{Text: "Member", Left: true}},
+	t := &html.Table{Title: "Each member's payoff under each rule", Head: []html.Head{{Text: "Member", Left: true, Wide: true}},
 		Note: "Best for the member: marked green; worst: marked red. Nobody has to agree with anybody: this is what a vote would look like."}
 	for _, e := range s.Equilibria {
 		t.Head = append(t.Head, html.Head{Text: e.Mechanism})
@@ -155,10 +156,18 @@ func (r *Report) losers(s *lab.Study) []html.Block {
 	return append(blocks, html.Block{Table: t})
 }
 
-func some(items []string) string {
-	if len(items) == 0 {
-		return "nobody"
+// verb writes "nobody gains", "ash gains" or "ash and birch gain".
+func verb(items []string, one, several string) string {
+	switch len(items) {
+	case 0:
+		return "nobody " + one
+	case 1:
+		return items[0] + " " + one
 	}
+	return some(items) + " " + several
+}
+
+func some(items []string) string {
 	if len(items) > 8 {
 		return strings.Join(items[:8], ", ") + fmt.Sprintf(" and %d others", len(items)-8)
 	}

@@ -67,16 +67,16 @@ func findingMark(f lab.Finding) html.Mark {
 }
 
 func (r *Report) verdicts(p *lab.Reproduction) []html.Block {
-	t := &html.Table{
-		Head: []html.Head{{Text: "Claim", Left: true}, {Text: "What the paper says", Left: true}, {Text: "Finding", Left: true}, {Text: "Because", Left: true}},
-		Note: "Holds: in every case tested (for O5, which says “tends to”, in nine of ten). Fails: in most cases of every part. Steps count when both ends are equilibria, and may go against a claim by one data point, the tolerance of Algorithm 1.",
-	}
+	var claims []html.Claim
 	for _, v := range p.Verdicts {
-		t.Rows = append(t.Rows, html.Row{Cells: []html.Cell{
-			{Text: v.Claim}, {Text: v.States}, {Text: string(v.Finding), Mark: findingMark(v.Finding)}, {Text: strings.Join(compact(v.Because), "; ") + "."},
-		}})
+		claims = append(claims, html.Claim{
+			Name: v.Claim, States: v.States, Finding: string(v.Finding), Mark: findingMark(v.Finding), Because: compact(v.Because),
+		})
 	}
-	return []html.Block{{Table: t}}
+	return []html.Block{
+		{Claims: claims},
+		text("Holds: in every case tested (for O5, which says “tends to”, in nine of ten). Fails: in most cases of every part. Steps count when both ends are equilibria, and may go against a claim by one data point, the tolerance of Algorithm 1."),
+	}
 }
 
 // compact joins parts that say the same of every rule.
@@ -108,9 +108,6 @@ func compact(parts []string) []string {
 
 func (r *Report) paperDoubts(p *lab.Reproduction) []html.Block {
 	var blocks []html.Block
-	for _, w := range p.Study.Fit.Warnings {
-		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
-	}
 	if n := len(p.Study.Missing); n > 0 {
 		blocks = append(blocks, html.Block{Warning: fmt.Sprintf("%s have not been trained; what hangs on them is left out. Their keys are at the end of this page.", counted(n, "cell"))})
 	}

@@ -95,10 +95,14 @@ func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 // points writes a difference of accuracies.
 func points(x float64) string { return fmt.Sprintf("%.1f points", 100*x) }
 
-// whole writes a number with spaces between thousands.
+// whole writes a number with spaces between thousands, and a small one with a
+// decimal.
 func whole(x float64) string {
-	if math.Abs(x) < 0.5 {
+	if math.Abs(x) < 0.05 {
 		return "0"
+	}
+	if math.Abs(x) < 10 && x != math.Trunc(x) {
+		return strings.Replace(strconv.FormatFloat(x, 'f', 1, 64), "-", "−", 1)
 	}
 	digits := strconv.FormatFloat(math.Abs(x), 'f', 0, 64)
 	for i := len(digits) - 3; i > 0; i -= 3 {

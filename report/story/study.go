@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"grange/equilibrium"
 	"grange/game"
@@ -15,7 +18,7 @@ import (
 func Study(s *lab.Study, origin Origin) *Report {
 	r := &Report{}
 	r.Page = html.Document{
-		Title:    s.Name,
+		Title:    titled(s.Name),
 		Subtitle: "Which way of sharing the profit brings out the data, and the best model?",
 		Facts:    facts(s),
 		Footer:   fmt.Sprintf("Made by grange %s. Every figure and table of this page stands beside it as a file of its own.", origin.Version),
@@ -30,6 +33,29 @@ func Study(s *lab.Study, origin Origin) *Report {
 	}
 	r.Tables = append(r.Tables, equilibriumTable(s), measurementTable(s), roundTable(s.Points), fitTable(s))
 	return r
+}
+
+// titled begins a name with a capital.
+func titled(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 {
+		return name
+	}
+	return string(unicode.ToUpper(first)) + name[size:]
+}
+
+// tied lists the rules whose models cannot be told from the best one: within
+// half a point, or within two standard errors.
+func tied(equilibria []lab.Equilibrium, best *lab.Equilibrium) []string {
+	var names []string
+	for i := range equilibria {
+		e := &equilibria[i]
+		margin := max(0.005, 2*math.Hypot(e.TrainedError, best.TrainedError))
+		if e != best && modelAccuracy(best)-modelAccuracy(e) <= margin {
+			names = append(names, e.Mechanism)
+		}
+	}
+	return names
 }
 
 // modelAccuracy is the trained accuracy where there is one, else the fitted.
@@ -84,6 +110,7 @@ func sum(s game.Profile) float64 {
 func facts(s *lab.Study) []html.Fact {
 	best, richest, even := bestRule(s.Equilibria), richestRule(s.Equilibria), evenRule(s.Equilibria)
 	note := fmt.Sprintf("%s accuracy", percent(modelAccuracy(best)))
+	value := strings.Join(append([]string{best.Mechanism}, tied(s.Equilibria, best)...), ", ")
 	if len(best.Records) > 0 {
 		note += ", trained"
 	}
@@ -94,7 +121,7 @@ func facts(s *lab.Study) []html.Fact {
 		}
 	}
 	return []html.Fact{
-		{Label: "Best model", Value: best.Mechanism, Note: note},
+		{Label: "Best model", Value: value, Note: note},
 		{Label: "Most earned together", Value: richest.Mechanism, Note: whole(richest.Welfare) + " after privacy costs"},
 		{Label: "Poorest member best off", Value: even.Mechanism, Note: "it has " + whole(slices.Min(even.Payoffs))},
 		{Label: "Idle under " + best.Mechanism, Value: fmt.Sprintf("%d of %d", idle, len(s.Game.Members)), Note: "give 1% of their data or less"},
@@ -117,6 +144,9 @@ func (r *Report) answer(s *lab.Study) []html.Block {
 	if len(s.Equilibria) == 1 {
 		answer = fmt.Sprintf("Under %s the model gets %s of test images right.", best.Mechanism, percent(modelAccuracy(best)))
 	}
+	if names := tied(s.Equilibria, best); len(names) > 0 {
+		answer += fmt.Sprintf(" %s cannot be told apart from it: the difference is within what chance does to a training run.", list(names))
+	}
 	richest := richestRule(s.Equilibria)
 	if richest != best {
 		answer += fmt.Sprintf(" But the members earn most together under %s (%s against %s).", richest.Mechanism, whole(richest.Welfare), whole(best.Welfare))
@@ -125,7 +155,7 @@ func (r *Report) answer(s *lab.Study) []html.Block {
 
 	t := &html.Table{
 		Title: "The rules side by side",
-		Head: []html.Head{{Text: "Rule", Left: true}, {Text: "Data put in"}, {Text: "Accuracy, trained"}, {Text: "Accuracy, predicted"},
+		Head: []html.Head{{Text: "Rule", Left: true, Wide: true}, {Text: "Data put in"}, {Text: "Accuracy, trained"}, {Text: "Accuracy, predicted"},
 			{Text: "Profit"}, {Text: "Privacy costs"}, {Text: "Left for members"}, {Text: "Equilibrium", Left: true}},
 		Note: "Predicted: the fitted curve at the equilibrium contributions. Trained: a model really trained on them. Left for members: profit less privacy costs.",
 	}
@@ -180,6 +210,9 @@ func statusCell(e *lab.Equilibrium) html.Cell {
 	return html.Cell{Text: "not certified", Mark: html.Middle}
 }
 
+// poorFit is the R² under which a curve is doubted beside the answer.
+const poorFit = 0.95
+
 // doubts are warnings that belong beside the answer.
 func (r *Report) doubts(s *lab.Study) []html.Block {
 	var blocks []html.Block
@@ -193,8 +226,8 @@ func (r *Report) doubts(s *lab.Study) []html.Block {
 				e.Mechanism, points(math.Abs(e.Trained-e.Accuracy)), percent(e.Trained), percent(e.Accuracy))})
 		}
 	}
-	for _, w := range s.Fit.Warnings {
-		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
+	if s.Fit.R2 < poorFit {
+		blocks = append(blocks, html.Block{Warning: fmt.Sprintf("The curve explains only %.0f%% of the variation between the measured accuracies: everything predicted from it is rough.", 100*s.Fit.R2)})
 	}
 	if n := len(s.Missing); n > 0 {
 		blocks = append(blocks, html.Block{Warning: fmt.Sprintf("%s have not been trained; what hangs on them is left out.", counted(n, "cell"))})

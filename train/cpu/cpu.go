@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"grange/dataset"
@@ -21,8 +22,12 @@ import (
 // ErrConfig is a configuration that cannot be trained.
 var ErrConfig = errors.New("cpu: cannot train")
 
-// chunk is how many test images are scored at a time. It is fixed, so that sums do not depend on the workers.
-const chunk = 250
+const (
+	// chunk is how many test images are scored at a time. It is fixed, so that sums do not depend on the workers.
+	chunk = 250
+	// slice is how many steps a member trains before it looks whether another should go on with its worker.
+	slice = 8
+)
 
 // Config is what a Trainer needs.
 type Config struct {
@@ -33,30 +38,32 @@ type Config struct {
 	Shards []dataset.Shard
 	// Batch is the largest mini-batch of any task. Default: 64.
 	Batch int
-	// Workers is how many networks there are. Default: one per processor.
+	// Workers is how many networks there are, each of which keeps one processor busy. Default: one per processor. It
+	// changes nothing in the result.
 	Workers int
 	// Kernel is that of nn.Options. Default: the fastest.
 	Kernel string
+	// Progress, if not nil, is told now and then how many more images have been trained on, by several goroutines at
+	// once.
+	Progress func(images int)
 }
 
-// Trainer trains and scores models; it is a federated.Trainer and a federated.Evaluator. It may be used from several
-// goroutines; more of them than it has workers wait for each other.
+// Trainer trains and scores models; it is a federated.Trainer and a federated.Evaluator. It may be used from as many
+// goroutines as there are members: they share the workers.
 type Trainer struct {
 	config     Config
 	normalizer *dataset.Normalizer
 	kernel     string
-	// idle holds the workers that nobody uses; nil stands for one that is not made yet.
-	idle chan *worker
+	workers    *pool
 }
 
-// worker is a network and the memory to feed it.
+// worker is a network and the memory to feed it. What belongs to a member's training, such as its weights, is not here,
+// so that the training can go on with another worker.
 type worker struct {
-	network  *nn.Network
-	images   []float32
-	labels   []uint8
-	points   []int32
-	order    []int32
-	velocity []float32
+	network *nn.Network
+	images  []float32
+	labels  []uint8
+	points  []int32
 }
 
 // New makes a Trainer.
@@ -66,6 +73,9 @@ func New(config Config) (*Trainer, error) {
 	}
 	if config.Workers == 0 {
 		config.Workers = runtime.GOMAXPROCS(0)
+	}
+	if config.Progress == nil {
+		config.Progress = func(int) {}
 	}
 	if config.Batch < 1 || config.Workers < 1 {
 		return nil, fmt.Errorf("%w: batch %d and %d workers, expected at least 1 of each", ErrConfig, config.Batch, config.Workers)
@@ -77,16 +87,14 @@ func New(config Config) (*Trainer, error) {
 	if err := config.Data.CheckShards(config.Shards); err != nil {
 		return nil, err
 	}
-	t := &Trainer{config: config, normalizer: dataset.NewNormalizer(&config.Data.Train), idle: make(chan *worker, config.Workers)}
-	first, err := t.newWorker()
+	t := &Trainer{config: config, normalizer: dataset.NewNormalizer(&config.Data.Train)}
+	t.workers = newPool(config.Workers, t.newWorker)
+	first, err := t.workers.borrow(context.Background(), 0)
 	if err != nil {
 		return nil, err
 	}
 	t.kernel = first.network.Kernel()
-	t.idle <- first
-	for range config.Workers - 1 {
-		t.idle <- nil
-	}
+	t.workers.giveBack(first)
 	return t, nil
 }
 
@@ -106,41 +114,12 @@ func (t *Trainer) newWorker() (*worker, error) {
 // Kernel names the kernel that the networks use.
 func (t *Trainer) Kernel() string { return t.kernel }
 
-// borrow waits for a worker, which must be given back.
-func (t *Trainer) borrow(ctx context.Context) (*worker, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case w := <-t.idle:
-		if w != nil {
-			return w, nil
-		}
-		w, err := t.newWorker()
-		if err != nil {
-			t.idle <- nil
-		}
-		return w, err
-	}
-}
-
-func (t *Trainer) giveBack(w *worker) { t.idle <- w }
-
 // Train trains one member for one round. Chance, which is the order of the data in every epoch, comes from the task's
 // seed, member and round.
 func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Update, error) {
 	if err := t.check(task); err != nil {
 		return federated.Update{}, err
 	}
-	w, err := t.borrow(ctx)
-	if err != nil {
-		return federated.Update{}, err
-	}
-	defer t.giveBack(w)
-
-	shard := t.config.Shards[task.Member]
 	weights := task.Global.Clone()
 	sgd := nn.SGD{
 		Rate:     float32(task.Local.Rate),
@@ -149,26 +128,49 @@ func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Upd
 		Proximal: float32(task.Local.Proximal),
 	}
 	if sgd.Momentum != 0 {
-		sgd.Velocity = w.restVelocity(len(weights.Flat))
+		sgd.Velocity = make([]float32, len(weights.Flat))
 	}
 	if sgd.Proximal != 0 {
 		sgd.Reference = task.Global.Flat
 	}
+	shard := t.config.Shards[task.Member]
 	random := stream.New(task.Seed, "local training order", task.Member, task.Round)
-	order := w.newOrder(task.Contribution)
+	order := make([]int32, task.Contribution)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	// Work is counted in images, of which there are this many left.
+	left := task.Local.Epochs * len(order)
+	w, err := t.workers.borrow(ctx, left)
+	if err != nil {
+		return federated.Update{}, err
+	}
 	var loss float64
+	steps, told := 0, left
 	for range task.Local.Epochs {
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		loss = 0
-		for from := 0; from < len(order); from += task.Local.Batch {
-			if err := ctx.Err(); err != nil {
-				return federated.Update{}, err
-			}
-			batch := order[from:min(from+task.Local.Batch, len(order))]
+		for batch := range slices.Chunk(order, task.Local.Batch) {
 			images, labels := t.gather(w, shard, batch)
 			loss += float64(len(batch)) * w.network.Step(weights, images, labels, sgd)
+			left -= len(batch)
+			if steps++; steps%slice != 0 && left > 0 {
+				continue
+			}
+			t.config.Progress(told - left)
+			told = left
+			if left == 0 {
+				break
+			}
+			if w, err = t.workers.exchange(ctx, w, left); err != nil {
+				if w != nil {
+					t.workers.giveBack(w)
+				}
+				return federated.Update{}, err
+			}
 		}
 	}
+	t.workers.giveBack(w)
 	return federated.Update{
 		Round: task.Round, Member: task.Member, Weights: weights, Loss: loss / float64(len(order)),
 	}, nil
@@ -200,27 +202,6 @@ func (t *Trainer) gather(w *worker, shard dataset.Shard, batch []int32) ([]float
 	return images, w.labels[:len(batch)]
 }
 
-// newOrder returns the positions 0 to n-1.
-func (w *worker) newOrder(n int) []int32 {
-	if cap(w.order) < n {
-		w.order = make([]int32, n)
-	}
-	order := w.order[:n]
-	for i := range order {
-		order[i] = int32(i)
-	}
-	return order
-}
-
-// restVelocity returns momentum's memory, all zero.
-func (w *worker) restVelocity(n int) []float32 {
-	if w.velocity == nil {
-		w.velocity = make([]float32, n)
-	}
-	clear(w.velocity)
-	return w.velocity
-}
-
 // Evaluate scores a model on the test set, with all workers. Images are taken in fixed chunks whose sums are added in
 // order.
 func (t *Trainer) Evaluate(ctx context.Context, weights *model.Weights) (federated.Score, error) {
@@ -229,13 +210,13 @@ func (t *Trainer) Evaluate(ctx context.Context, weights *model.Weights) (federat
 	correct, losses := make([]int, chunks), make([]float64, chunks)
 	var group sync.WaitGroup
 	for c := range chunks {
-		w, err := t.borrow(ctx)
+		w, err := t.workers.borrow(ctx, chunk)
 		if err != nil {
 			group.Wait()
 			return federated.Score{}, err
 		}
 		group.Go(func() {
-			defer t.giveBack(w)
+			defer t.workers.giveBack(w)
 			correct[c], losses[c] = t.score(w, weights, c*chunk, min((c+1)*chunk, test.Len()))
 		})
 	}

@@ -18,20 +18,22 @@ func peaks(ctx *build.Context) {
 }
 
 func peak(ctx *build.Context, name string, register func() reg.VecVirtual) {
-	begin(ctx, name, "(count int)")
+	begin(ctx, name, "(count int, data *float32)")
 	count := ctx.Load(ctx.Param("count"), ctx.GP64())
+	data := ctx.Load(ctx.Param("data"), ctx.GP64())
 	var sums []reg.VecVirtual
 	for range chains {
 		r := register()
 		ctx.VXORPS(r.AsY(), r.AsY(), r.AsY())
 		sums = append(sums, r)
 	}
-	x := register()
-	ctx.VXORPS(x.AsY(), x.AsY(), x.AsY())
+	x, y := register(), register()
+	ctx.VMOVUPS(operand.Mem{Base: data}, x)
+	ctx.VMOVUPS(operand.Mem{Base: data, Disp: 64}, y)
 	ctx.Label("loop")
 	for range 4 {
 		for _, r := range sums {
-			ctx.VFMADD231PS(x, x, r)
+			ctx.VFMADD231PS(x, y, r)
 		}
 	}
 	ctx.DECQ(count)

@@ -96,6 +96,35 @@ func vectors(ctx *build.Context) {
 		}
 	})
 	transpose(ctx)
+	copyRows(ctx)
+}
+
+// copyRows generates a copy of rows of pairs of vectors from rows srcStep floats
+// apart to rows without gaps.
+func copyRows(ctx *build.Context) {
+	begin(ctx, "copyRowsAVX2", "(dst, src *float32, srcStep, rows, pairs int)")
+	p := params(ctx, "dst", "src", "srcStep", "rows", "pairs")
+	dst, src, step, rows, pairs := p[0], p[1], p[2], p[3], p[4]
+	ctx.SHLQ(operand.U8(2), step)
+	ctx.Label("row")
+	from, left := ctx.GP64(), ctx.GP64()
+	ctx.MOVQ(src, from)
+	ctx.MOVQ(pairs, left)
+	ctx.Label("pair")
+	for v := range 2 {
+		r := ctx.YMM()
+		ctx.VMOVUPS(at(from, v), r)
+		ctx.VMOVUPS(r, at(dst, v))
+	}
+	ctx.ADDQ(operand.U8(8*lanes), from)
+	ctx.ADDQ(operand.U8(8*lanes), dst)
+	ctx.DECQ(left)
+	ctx.JNZ(operand.LabelRef("pair"))
+	ctx.ADDQ(step, src)
+	ctx.DECQ(rows)
+	ctx.JNZ(operand.LabelRef("row"))
+	ctx.VZEROUPPER()
+	ctx.RET()
 }
 
 // transpose generates the transposition of a strip of 8 rows, 8 columns at a

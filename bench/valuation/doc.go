@@ -1,0 +1,9 @@
+// Command valuation compares Grange's valuation methods with shapiq's on this
+// machine, in one run: exact Shapley values from a table of 2^20 worths, and
+// the error of the estimators at equal numbers of evaluations.
+//
+// It needs a Python with the peers installed (pip install shapiq pydvl):
+//
+//	python3 -m venv bench/.venv && bench/.venv/bin/pip install shapiq pydvl
+//	go run ./bench/valuation
+package main

@@ -1,0 +1,95 @@
+package valuation
+
+// Owen integrates the multilinear extension (Owen 1972; Okhrati & Lipani
+// 2021): the Shapley value is the marginal contribution to a coalition which
+// everyone joins with probability q, averaged over q from 0 to 1. One random
+// coalition and its neighbours, each with one member more or less, give a
+// sample for every member. Its zero value works.
+type Owen struct {
+	// Plain samples without the antithetic partner, by which every coalition
+	// drawn with q comes with its complement, as drawn with 1−q.
+	Plain bool
+}
+
+// Name returns "owen", with the variant.
+func (m Owen) Name() string {
+	if m.Plain {
+		return "owen, plain"
+	}
+	return "owen"
+}
+
+// Begin starts an estimation.
+func (m Owen) Begin(s Start) (Estimation, error) {
+	return &owen{start: s, plain: m.Plain, marginal: make([]moments, s.Members)}, nil
+}
+
+type owen struct {
+	start    Start
+	plain    bool
+	tasks    uint64
+	drawn    []Coalition
+	marginal []moments
+}
+
+func (o *owen) Samples() int { return o.marginal[0].count }
+
+func (o *owen) Ask(q *Query) {
+	n := o.start.Members
+	o.drawn = o.drawn[:0]
+	for !q.Full() {
+		random := stream(o.start.Seed, o.tasks)
+		chance := random.Float64()
+		var c Coalition
+		for i := range n {
+			if random.Float64() < chance {
+				c = c.With(i)
+			}
+		}
+		wanted := neighbourhood(nil, c, n)
+		if !o.plain {
+			wanted = neighbourhood(wanted, Everyone(n)&^c, n)
+		}
+		if !q.Add(wanted...) {
+			return
+		}
+		o.drawn = append(o.drawn, c)
+		o.tasks++
+	}
+}
+
+// neighbourhood appends c and every coalition that differs from it by one
+// member.
+func neighbourhood(list []Coalition, c Coalition, n int) []Coalition {
+	list = append(list, c)
+	for i := range n {
+		list = append(list, c^1<<i)
+	}
+	return list
+}
+
+func (o *owen) Tell(worths []float64) {
+	n := o.start.Members
+	for _, c := range o.drawn {
+		sides := []Coalition{c}
+		if !o.plain {
+			sides = append(sides, Everyone(n)&^c)
+		}
+		gain := make([]float64, n)
+		for _, side := range sides {
+			for i := range n {
+				step := worths[1+i] - worths[0]
+				if side.Has(i) {
+					step = -step
+				}
+				gain[i] += step / float64(len(sides))
+			}
+			worths = worths[n+1:]
+		}
+		for i := range n {
+			o.marginal[i].add(gain[i])
+		}
+	}
+}
+
+func (o *owen) Estimate() Estimate { return meanEstimate(o.marginal) }
