@@ -114,8 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 // Trainer trains members with given shards on a Pool; it is a federated.Trainer and a federated.Evaluator. It may be used
 // from several goroutines.
 type Trainer struct {
-	pool   *Pool
-	shards []dataset.Shard
+	pool     *Pool
+	shards   []dataset.Shard
+	progress func(images int)
 }
 
 // Trainer makes a Trainer for the members that have the given shards. Several may share a Pool.
@@ -123,7 +124,7 @@ func (p *Pool) Trainer(shards []dataset.Shard) (*Trainer, error) {
 	if err := p.config.Data.CheckShards(shards); err != nil {
 		return nil, err
 	}
-	return &Trainer{pool: p, shards: shards}, nil
+	return &Trainer{pool: p, shards: shards, progress: func(int) {}}, nil
 }
 
 // Kernel names what computes.
@@ -150,6 +151,7 @@ func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Upd
 	if len(answer.parts) != 2 || len(answer.parts[0]) != 4*len(task.Global.Flat) || len(answer.parts[1]) != 4*len(plan.counts) {
 		return federated.Update{}, fmt.Errorf("%w: it answered with a model of another size", ErrWorker)
 	}
+	t.progress(task.Local.Epochs * task.Contribution)
 	weights := task.Global.Clone()
 	copy(bytesOf(weights.Flat), answer.parts[0])
 	losses := make([]float32, len(plan.counts))
