@@ -14,7 +14,6 @@ import (
 )
 
 type reproduceFlags struct {
-	scale, report, backend, form string
 	existing                     bool
 }
 
