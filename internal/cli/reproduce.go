@@ -14,7 +14,8 @@ import (
 )
 
 type reproduceFlags struct {
-	existing                     bool
+	scale, report, form string
+	existing            bool
 }
 
 func (a *app) reproduce() *cobra.Command {
