@@ -2,6 +2,9 @@
 
 TOOL = go tool -modfile=tools/go.mod
 
+# Of this checkout alone: a shared one reports other checkouts' files.
+export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
+
 .PHONY: build test check format vet staticcheck lint vuln race generated generate figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
 
 build:
@@ -22,7 +25,7 @@ staticcheck:
 	$(TOOL) staticcheck ./...
 
 lint:
-	$(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
 # The vulnerability database is on the network. Where it cannot be reached the check says so and is
 # passed over; any other failure, a vulnerability above all, stops.

@@ -9,6 +9,7 @@ import (
 
 	"grange/curve"
 	"grange/game"
+	"grange/internal/raced"
 	"grange/mechanism"
 )
 
@@ -113,7 +114,8 @@ func randomGame(rng *rand.Rand) *game.Game {
 // and by trying every integer from the definition. Where a payoff is not
 // finite, Solve must say so.
 func TestMatchesOracle(t *testing.T) {
-	const games, passes = 1000, 60
+	const passes = 60
+	games := raced.Cases(1000)
 	rng := rand.New(rand.NewPCG(20, 26))
 	for i := range games {
 		g := randomGame(rng)

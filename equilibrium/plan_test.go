@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"grange/game"
+	"grange/internal/raced"
 )
 
 // bestWelfare tries every profile.
@@ -33,7 +34,7 @@ func bestWelfare(g *game.Game) float64 {
 
 func TestPlanAgainstEnumeration(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	const games = 300
+	games := raced.Cases(300)
 	optimal, proven := 0, 0
 	for i := range games {
 		g := randomGame(rng)

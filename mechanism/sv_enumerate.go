@@ -180,12 +180,24 @@ func (d *coalitionDeviation) valueBound(i int) interval.Jet {
 }
 
 // harmless reports whether a holding can only raise the accuracy of any
-// coalition with up to total points: its labels are right, so that it lowers R,
-// and the curve rises, from the untrained model on.
+// coalition with up to total points, so that its Shapley value cannot be
+// negative: even if all other labels are right, what it adds to clean(S)
+// outweighs its wrong labels, γ·noise·points/(S + points). The gain is monotone
+// in S, so each of a chain of intervals is settled at its ends.
 func harmless(a *game.Accuracy, h holding, total float64) bool {
-	if (h.noise > 0 && a.Gamma != 0) || a.Gamma < 0 {
+	if a.Gamma < 0 || !(a.At(h.points, h.noise*h.points) >= a.Untrained) {
 		return false
 	}
-	rise := a.Reach(game.Rest{}, 0, 1, total)
-	return rise.Bound().Slope.Lo >= 0 && a.At(h.points, h.noise*h.points) >= a.Untrained
+	const ratio = 1.25
+	gain := func(s float64) float64 { return a.Clean.At(s+h.points) - a.Clean.At(s) }
+	before := gain(1)
+	for s := 1.0; s < total; {
+		next := min(s*ratio, total)
+		after := gain(next)
+		if !(min(before, after) >= a.Gamma*h.noise*h.points/(s+h.points)) {
+			return false
+		}
+		s, before = next, after
+	}
+	return true
 }

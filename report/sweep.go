@@ -1,19 +1,21 @@
+// Package report shows Grange's results. Here is the figure of a sweep; the
+// packages below draw charts, write tables and pages, and tell the story of an
+// experiment.
 package report
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"image/color"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"grange/game"
+	"grange/report/chart"
 )
+
+// ErrFigure is returned for a sweep that makes no readable figure.
+var ErrFigure = errors.New("report: cannot draw")
 
 // Sweep is what members contribute at equilibrium while one key of the
 // scenario changes: the paper's Figures 3 and 4.
@@ -39,153 +41,131 @@ type Panel struct {
 }
 
 const (
-	maxRows        = 6
-	listedMembers  = 10 // more members are drawn as a distribution
-	panelWidth     = 2.35 * vg.Inch
-	panelHeight    = 2.1 * vg.Inch
-	leftMargin     = 0.75 * vg.Inch
-	bottomMargin   = 0.3 * vg.Inch
-	legendLine     = 0.2 * vg.Inch
-	legendGap      = 0.12 * vg.Inch
-	labelSize      = 10
-	tickSize       = 8.5
-	maxBarsInPanel = 60
+	maxRows       = 6
+	listedMembers = 10 // more members are drawn as a distribution
+	maxBars       = 60 // in a panel; more are drawn as lines
+	maxGroups     = 15 // of bars
+	maxMarks      = 20 // on a line
 )
 
-// CheckFigure says whether a sweep can be drawn, before it is solved.
-func CheckFigure(s Sweep) error {
+// Check says whether the sweep can be drawn, before it is solved.
+func (s Sweep) Check() error {
 	if len(s.Rows) > maxRows {
 		return fmt.Errorf("%w: %d rows of panels, want at most %d", ErrFigure, len(s.Rows), maxRows)
 	}
 	return nil
 }
 
-// Draw draws a sweep: one panel per mechanism, all with the same axes.
-// Contributions that are not a proven equilibrium are drawn hollow.
-func Draw(s Sweep, format string) ([]byte, error) {
-	if err := CheckFigure(s); err != nil {
-		return nil, err
-	}
-	if len(s.Rows) == 0 || len(s.Rows[0].Panels) == 0 || len(s.Values) == 0 || len(s.Members) == 0 {
-		return nil, fmt.Errorf("%w: an empty sweep", ErrFigure)
-	}
-	f := &sweepFigure{Sweep: s, legend: newLegend(s)}
-	columns := len(s.Rows[0].Panels)
-	width := leftMargin + vg.Length(columns)*panelWidth
-	legendHeight := legendGap + vg.Length(f.legend.lines(width))*legendLine
-	height := bottomMargin + vg.Length(len(s.Rows))*panelHeight + legendHeight
-	return render(format, width, height, func(c draw.Canvas) {
-		f.legend.draw(draw.Crop(c, 0, 0, c.Max.Y-legendHeight, 0))
-		f.axisTitles(draw.Crop(c, 0, 0, 0, -legendHeight))
-		f.panels(draw.Crop(c, 0.3*vg.Inch, -0.08*vg.Inch, bottomMargin, -legendHeight))
-	})
-}
-
-type sweepFigure struct {
-	Sweep
-	legend *legend
-}
-
-// axisTitles writes what the axes are, once for all panels.
-func (f *sweepFigure) axisTitles(c draw.Canvas) {
-	x := style(labelSize, false, ink)
-	x.XAlign, x.YAlign = draw.XCenter, draw.YBottom
-	middle := (c.Min.X + leftMargin + c.Max.X) / 2
-	c.FillText(x, vg.Point{X: middle, Y: c.Min.Y + 0.09*vg.Inch}, axisTitle(f.Sweep))
-	y := style(labelSize, false, ink)
-	y.Rotation = math.Pi / 2
-	y.XAlign, y.YAlign = draw.XCenter, draw.YTop
-	c.FillText(y, vg.Point{X: c.Min.X + 0.1*vg.Inch, Y: (c.Min.Y + bottomMargin + c.Max.Y) / 2}, "contribution s* (data points)")
-}
-
-func (f *sweepFigure) panels(c draw.Canvas) {
-	top := 1.0
-	for _, row := range f.Rows {
+// Chart describes the sweep as a figure: one panel per mechanism, all with the
+// same axes. Contributions that are not a proven equilibrium are hollow.
+func (s Sweep) Chart() chart.Chart {
+	c := chart.Chart{ID: "sweep", Shared: true, Hollow: "hollow: not an equilibrium"}
+	for _, row := range s.Rows {
+		c.Columns = len(row.Panels)
 		for _, p := range row.Panels {
-			for _, s := range p.Contributions {
-				top = math.Max(top, float64(slices.Max(s)))
-			}
+			c.Panels = append(c.Panels, s.panel(p, row.Label))
 		}
 	}
-	plots := make([][]*plot.Plot, len(f.Rows))
-	for r, row := range f.Rows {
-		for i, p := range row.Panels {
-			drawn := f.panel(p, top)
-			if i > 0 {
-				drawn.Y.Tick.Marker = unlabelled{drawn.Y.Tick.Marker}
-			}
-			plots[r] = append(plots[r], drawn)
-		}
-	}
-	title := f.titleHeight()
-	tiles := draw.Tiles{Rows: len(f.Rows), Cols: len(plots[0]), PadX: 0.16 * vg.Inch, PadY: title, PadTop: title, PadRight: 0.1 * vg.Inch}
-	canvases := plot.Align(plots, tiles, c)
-	for r, row := range f.Rows {
-		for i, p := range row.Panels {
-			plots[r][i].Draw(canvases[r][i])
-			f.title(plots[r][i].DataCanvas(canvases[r][i]), p.Mechanism, row.Label)
-		}
-	}
+	return c
 }
 
-func (f *sweepFigure) titleHeight() vg.Length {
-	if f.Rows[0].Label == "" {
-		return 0.22 * vg.Inch
+// panel shows one mechanism: a distribution of many members, else bars, or
+// lines where there are too many values for bars.
+func (s Sweep) panel(p Panel, row string) chart.Panel {
+	out := chart.Panel{
+		Title: panelTitle(p.Mechanism), Note: row,
+		X: chart.Axis{Label: s.axisTitle()},
+		Y: chart.Axis{Label: "contribution s* (data points)", FromZero: true, Counts: true},
 	}
-	return 0.42 * vg.Inch
-}
-
-// title names a panel, and the row where there are several.
-func (f *sweepFigure) title(data draw.Canvas, mechanism, row string) {
-	at := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + vg.Points(6)}
-	name := style(labelSize, true, ink)
-	name.XAlign, name.YAlign = draw.XCenter, draw.YBottom
-	if row != "" {
-		label := style(tickSize, false, muted)
-		label.XAlign, label.YAlign = draw.XCenter, draw.YBottom
-		data.FillText(label, at, row)
-		at.Y += vg.Points(13)
-	}
-	data.FillText(name, at, panelTitle(mechanism))
-}
-
-// panel draws one mechanism.
-func (f *sweepFigure) panel(p Panel, top float64) *plot.Plot {
-	out := plot.New()
-	for _, axis := range []*plot.Axis{&out.X, &out.Y} {
-		axis.Tick.Label.Font = sans(tickSize, false)
-		axis.Tick.Label.Color = ink
-		axis.LineStyle.Color, axis.Tick.LineStyle.Color = muted, muted
-		axis.LineStyle.Width, axis.Tick.LineStyle.Width = vg.Points(0.6), vg.Points(0.6)
-		axis.Tick.Length = vg.Points(3.5)
-		axis.Padding = 0
-	}
-	step := math.Max(1, roundStep(top/5))
-	out.Y.Min, out.Y.Max = 0, 1.02*step*math.Ceil(top/step)
-	out.Y.Tick.Marker = pointTicks{}
 	switch {
-	case len(f.Members) > listedMembers:
-		out.Add(gridLines{}, band{f.Values, p})
-		f.numericAxis(out)
-	case len(f.Values)*len(f.Members) > maxBarsInPanel:
-		out.Add(gridLines{}, lines{f.Values, p, f.legend.colours})
-		f.numericAxis(out)
+	case len(s.Members) > listedMembers:
+		out.Lines = s.distribution(p)
+	case len(s.Values) > maxGroups || len(s.Values)*len(s.Members) > maxBars:
+		out.Lines = s.lines(p)
 	default:
-		out.Add(gridLines{}, bars{p, f.legend.colours})
-		out.X.Min, out.X.Max = -0.5, float64(len(f.Values))-0.5
-		out.X.Tick.Marker = valueTicks(f.Values)
-		out.X.Tick.LineStyle.Color = color.Transparent
+		out.X.Values = s.Values
+		out.Bars = s.bars(p)
 	}
 	return out
 }
 
-func (f *sweepFigure) numericAxis(p *plot.Plot) {
-	p.X.Min, p.X.Max = slices.Min(f.Values), slices.Max(f.Values)
-	if p.X.Min == p.X.Max {
-		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
+func (s Sweep) bars(p Panel) []chart.Bars {
+	var all []chart.Bars
+	for n, color := range s.colors() {
+		bars := chart.Bars{Name: s.Members[n], Color: color}
+		for v, profile := range p.Contributions {
+			bars.Values = append(bars.Values, chart.XY{Y: float64(profile[n]), Hollow: !p.Proven[v]})
+		}
+		all = append(all, bars)
 	}
-	p.X.Padding = vg.Points(4)
-	p.X.Tick.Marker = fewTicks{}
+	return all
+}
+
+func (s Sweep) lines(p Panel) []chart.Line {
+	var all []chart.Line
+	for n, color := range s.colors() {
+		line := chart.Line{Name: s.Members[n], Color: color, Marks: len(s.Values) <= maxMarks}
+		// Members with the same contributions lie on each other: later ones are thinner.
+		line.Width = 3.6 - 2.4*float64(n)/float64(max(1, len(s.Members)-1))
+		for _, v := range s.ascending() {
+			line.Points = append(line.Points, chart.XY{X: s.Values[v], Y: float64(p.Contributions[v][n]), Hollow: !p.Proven[v]})
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// distribution shows how contributions are spread: smallest to largest in
+// light, the middle half darker, the median as a line.
+func (s Sweep) distribution(p Panel) []chart.Line {
+	all := chart.Line{Name: "all members", Color: chart.Shade(0, 3), Band: true, Alone: true}
+	half := chart.Line{Name: "middle half", Color: chart.Shade(0, 2), Band: true, Alone: true}
+	median := chart.Line{Name: "median member", Color: chart.Shade(0, 0)}
+	for _, v := range s.ascending() {
+		sorted := slices.Sorted(slices.Values(p.Contributions[v]))
+		at := func(quantile float64) float64 { return float64(sorted[int(quantile*float64(len(sorted)-1))]) }
+		point := chart.XY{X: s.Values[v], Y: at(0.5)}
+		point.Low, point.High = at(0), at(1)
+		all.Points = append(all.Points, point)
+		point.Low, point.High = at(0.25), at(0.75)
+		half.Points = append(half.Points, point)
+		median.Points = append(median.Points, chart.XY{X: point.X, Y: point.Y, Hollow: !p.Proven[v]})
+	}
+	return []chart.Line{all, half, median}
+}
+
+// ascending is the order of the values by size.
+func (s Sweep) ascending() []int {
+	order := make([]int, len(s.Values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(s.Values[i], s.Values[j]) })
+	return order
+}
+
+// colors gives every member its own, in two families when the members split
+// into a few whose value changes and a few others.
+func (s Sweep) colors() []chart.Color {
+	var count [2]int
+	family := make([]int, len(s.Members))
+	for n := range family {
+		if len(s.Varied) > n && !s.Varied[n] {
+			family[n] = 1
+		}
+		count[family[n]]++
+	}
+	grouped := min(count[0], count[1]) > 0 && max(count[0], count[1]) <= chart.Shades
+	chosen := make([]chart.Color, len(s.Members))
+	var used [2]int
+	for n, f := range family {
+		chosen[n] = chart.Series((n + 1) % listedMembers) // grey last
+		if grouped {
+			chosen[n] = chart.Shade(f, used[f])
+			used[f]++
+		}
+	}
+	return chosen
 }
 
 func panelTitle(mechanism string) string {
@@ -198,7 +178,7 @@ func panelTitle(mechanism string) string {
 }
 
 // axisTitle says in words what a key is, and whose.
-func axisTitle(s Sweep) string {
+func (s Sweep) axisTitle() string {
 	key := s.Key[strings.LastIndex(s.Key, ".")+1:]
 	title := map[string]string{
 		"noise":   "ε, share of wrong labels",
@@ -225,82 +205,4 @@ func axisTitle(s Sweep) string {
 	}
 	last := len(whose) - 1
 	return title + ", of " + strings.Join(whose[:last], ", ") + " and " + whose[last]
-}
-
-// pointTicks are round numbers of data points, with thousands set apart.
-type pointTicks struct{}
-
-func (pointTicks) Ticks(low, high float64) []plot.Tick {
-	step := math.Max(1, roundStep((high-low)/5))
-	var ticks []plot.Tick
-	for i := math.Ceil(low / step); i*step <= high; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: thousands(i * step)})
-	}
-	return ticks
-}
-
-// roundStep returns the 1, 2 or 5 times a power of ten that is nearest above
-// three quarters of x.
-func roundStep(x float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(x)))
-	for _, k := range []float64{1, 2, 5} {
-		if k*power >= 0.75*x {
-			return k * power
-		}
-	}
-	return 10 * power
-}
-
-func thousands(x float64) string {
-	digits, sign := strconv.FormatFloat(math.Abs(x), 'f', 0, 64), ""
-	if x < 0 {
-		sign = "−"
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
-
-// fewTicks are a handful of round numbers.
-type fewTicks struct{}
-
-func (fewTicks) Ticks(low, high float64) []plot.Tick {
-	step := roundStep((high - low) / 4)
-	var ticks []plot.Tick
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
-		at := i*step + 0 // no −0
-		ticks = append(ticks, plot.Tick{Value: at, Label: numberLabel(at)})
-	}
-	return ticks
-}
-
-// numberLabel prints six significant digits, and thousands set apart.
-func numberLabel(x float64) string {
-	if a := math.Abs(x); a >= 1e4 && a < 1e12 && x == math.Trunc(x) {
-		return thousands(x)
-	}
-	return strconv.FormatFloat(x, 'g', 6, 64)
-}
-
-// unlabelled has the ticks but not their labels.
-type unlabelled struct{ plot.Ticker }
-
-func (u unlabelled) Ticks(low, high float64) []plot.Tick {
-	ticks := slices.Clone(u.Ticker.Ticks(low, high))
-	for i := range ticks {
-		ticks[i].Label = ""
-	}
-	return ticks
-}
-
-// valueTicks put the values under their groups of bars.
-type valueTicks []float64
-
-func (v valueTicks) Ticks(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
-	for i, x := range v {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: numberLabel(x)})
-	}
-	return ticks
 }

@@ -133,6 +133,7 @@ func TestInvalidWholeFiles(t *testing.T) {
 		"members: [a]\n":               `test.yaml:1:11: members[0] is "a", want a mapping with the keys name, data`,
 		"<<: {a: 1}\n":                 `test.yaml:1:1: "<<": anchors, aliases and merges are not accepted`,
 		"\x00\x01\x02":                 "test.yaml:",
+		"a: 1\nb: \xff\n":              "test.yaml:2:4: not text in UTF-8",
 		"a: b: c":                      "test.yaml:1:",
 		"\ta: 1":                       "test.yaml:",
 		bomb:                           `test.yaml:1:4: "&": anchors, aliases and merges are not accepted`,

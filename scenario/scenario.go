@@ -6,6 +6,7 @@
 package scenario
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"grange/equilibrium"
 	"grange/game"
@@ -97,11 +99,33 @@ func Parse(file string, data []byte) (*Scenario, error) {
 	if len(data) > MaxBytes {
 		return nil, &Error{File: file, Problem: "larger than 16 MiB, want a smaller scenario file"}
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin with a byte order mark
+	if !utf8.Valid(data) {
+		return nil, notUTF8(file, data)
+	}
 	tree, err := parseTree(file, data)
 	if err != nil {
 		return nil, err
 	}
 	return decode(file, tree)
+}
+
+// notUTF8 finds the first byte that is not text.
+func notUTF8(file string, data []byte) error {
+	e := &Error{File: file, Line: 1, Column: 1, Problem: "not text in UTF-8, want a scenario file", Hint: "save the file as UTF-8"}
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && size <= 1:
+			return e
+		case r == '\n':
+			e.Line, e.Column = e.Line+1, 1
+		default:
+			e.Column++
+		}
+		data = data[size:]
+	}
+	return e
 }
 
 func decode(file string, tree *node) (*Scenario, error) {

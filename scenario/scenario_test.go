@@ -79,6 +79,14 @@ func TestReadsEverySection(t *testing.T) {
 	}
 }
 
+func TestReadsWhatEditorsWrite(t *testing.T) {
+	for _, text := range []string{"\ufeff" + full, strings.ReplaceAll(full, "\n", "\r\n"), strings.TrimSpace(full), "---\n" + full} {
+		if s := parse(t, text); s.Name != "two" || len(s.Members) != 2 || s.Training.Rounds != 3 {
+			t.Errorf("%.20q: %+v", text, s)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	s := parse(t, "members: [{name: a, data: 10, noise: 0, privacy: 1}]\n")
 	if s.Name != "test" {

@@ -10,6 +10,7 @@ import (
 	"grange/curve"
 	"grange/equilibrium"
 	"grange/game"
+	"grange/internal/raced"
 	"grange/mechanism"
 )
 
@@ -70,7 +71,7 @@ func (t *tally) count(ok bool) {
 // applies it must move as the theorem says; elsewhere the frequency is only
 // reported.
 func TestTheorems(t *testing.T) {
-	const games = 1600
+	games := raced.Cases(1600)
 	rng := rand.New(rand.NewPCG(7, 8))
 	var privacy, data, noise [2]tally // 0: theorem applies, 1: it does not
 	for i := range games {

@@ -38,6 +38,9 @@ type adjusted struct {
 
 // candidates are the models to choose from.
 func (e *adjusted) candidates() []model {
+	if e.samples == 0 {
+		return nil
+	}
 	if e.degree > 0 {
 		return models(e.start.Members, e.degree, e.degree, math.MaxInt)
 	}

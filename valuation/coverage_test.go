@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"grange/internal/raced"
 	"grange/valuation"
 	"grange/valuation/games"
 )
@@ -43,11 +44,15 @@ func sampled() []*games.Closed {
 }
 
 // Over 200 seeds, the 95% intervals must hold the exact value 90 to 99 times
-// in a hundred, and no estimate may be further than four standard errors off,
-// save for the few in ten thousand that chance allows a normal distribution.
+// in a hundred, and at most one estimate in forty may be further than four
+// standard errors off (rare events have heavy tails; most games have none).
 // Where a method has no error at all, its values must be exact instead.
 func TestIntervalsCover(t *testing.T) {
-	const seeds, budget = 200, 500
+	const budget = 500
+	seeds, least, most := raced.Cases(200), 0.9, 0.99
+	if raced.Enabled { // a tenth of the seeds tell less
+		least, most = 0.8, 1
+	}
 	for _, g := range sampled() {
 		for _, method := range estimators {
 			t.Run(g.Name+"/"+method.Name(), func(t *testing.T) {
@@ -75,8 +80,11 @@ func TestIntervalsCover(t *testing.T) {
 				}
 				rate := float64(covered) / float64(total-exact)
 				t.Logf("%s %s: covered %.3f, beyond %.5f, exact %.3f", g.Name, method.Name(), rate, float64(beyond)/float64(total), float64(exact)/float64(total))
-				if exact < total && !(rate >= 0.9 && rate <= 0.99) {
+				if exact < total && !(rate >= least && rate <= most) {
 					t.Errorf("the intervals cover %.1f%%", 100*rate)
+				}
+				if 40*beyond > total {
+					t.Errorf("%d of %d estimates are more than four standard errors off", beyond, total)
 				}
 			})
 		}

@@ -178,7 +178,7 @@ const firstBatch = 64
 
 // step runs one batch and reports whether there is more to do.
 func (r *run) step(ctx context.Context) bool {
-	if r.finish(ctx) {
+	if len(r.known) == 2 && r.finish(ctx) { // a single member
 		return false
 	}
 	q := &Query{fresh: map[Coalition]bool{}, known: r.known, room: r.bound - len(r.known), batch: max(firstBatch, len(r.known)/4)}
@@ -203,6 +203,9 @@ func (r *run) step(ctx context.Context) bool {
 		worths[i] = r.known[c]
 	}
 	r.estimation.Tell(worths)
+	if r.finish(ctx) {
+		return false
+	}
 	if why := r.watch(Progress{Evaluations: len(r.known), Result: r.result}); why != "" {
 		r.status, r.reason = Satisfied, why
 		return false

@@ -1,5 +1,7 @@
 package valuation
 
+import "grange/internal/stream"
+
 // Owen integrates the multilinear extension (Owen 1972; Okhrati & Lipani
 // 2021): the Shapley value is the marginal contribution to a coalition which
 // everyone joins with probability q, averaged over q from 0 to 1. One random
@@ -27,7 +29,7 @@ func (m Owen) Begin(s Start) (Estimation, error) {
 type owen struct {
 	start    Start
 	plain    bool
-	tasks    uint64
+	tasks    int
 	drawn    []Coalition
 	marginal []moments
 }
@@ -38,7 +40,7 @@ func (o *owen) Ask(q *Query) {
 	n := o.start.Members
 	o.drawn = o.drawn[:0]
 	for !q.Full() {
-		random := stream(o.start.Seed, o.tasks)
+		random := stream.New(o.start.Seed, "valuation owen", o.tasks)
 		chance := random.Float64()
 		var c Coalition
 		for i := range n {

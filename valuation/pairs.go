@@ -1,6 +1,10 @@
 package valuation
 
-import "math"
+import (
+	"math"
+
+	"grange/internal/stream"
+)
 
 // pairing draws coalitions together with their complements, without
 // repetition, in classes by size: class k has the pairs of a coalition of k
@@ -47,7 +51,7 @@ func newPairing(s Start, weight func(k int) float64) *pairing {
 	sum := 0.0
 	for k := 1; k <= n/2; k++ {
 		c := &class{k: k, half: 2*k == n, factor: float64(n) / float64(k*(n-k)), share: weight(k)}
-		random := stream(s.Seed, uint64(k))
+		random := stream.New(s.Seed, "valuation pairs", k)
 		if c.half {
 			c.factor /= 2
 			c.share /= 2

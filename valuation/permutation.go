@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"grange/internal/stream"
 )
 
 // Permutation lets the members arrive in random orders and averages their
@@ -12,6 +14,9 @@ import (
 type Permutation struct {
 	// Antithetic takes every order together with its reverse, as one sample.
 	Antithetic bool
+	// Guided takes N orders as one sample, in each of which another member
+	// comes first (Liu et al. 2022). It excludes Antithetic.
+	Guided bool
 	// Truncation, when above 0, cuts an order short once the worth of those
 	// who arrived is within this fraction of |v(N) − v(∅)| from v(N) (Ghorbani
 	// & Zou 2019). What is missing then is split equally among the rest.
@@ -28,6 +33,9 @@ func (m Permutation) Name() string {
 	if m.Antithetic {
 		name += ", antithetic"
 	}
+	if m.Guided {
+		name += ", guided"
+	}
 	if m.Truncation > 0 {
 		name += ", truncated"
 	}
@@ -39,6 +47,9 @@ func (m Permutation) Begin(s Start) (Estimation, error) {
 	if !(m.Truncation >= 0 && m.Truncation < 1) {
 		return nil, fmt.Errorf("%w: truncation at %v, want 0 ≤ truncation < 1", ErrSettings, m.Truncation)
 	}
+	if m.Guided && m.Antithetic {
+		return nil, fmt.Errorf("%w: a permutation is guided or antithetic, not both", ErrSettings)
+	}
 	if !(m.Audit >= 0 && m.Audit <= 1) {
 		return nil, fmt.Errorf("%w: audit of %v, want 0 < audit ≤ 1", ErrSettings, m.Audit)
 	}
@@ -46,7 +57,7 @@ func (m Permutation) Begin(s Start) (Estimation, error) {
 		m.Audit = 0.25
 	}
 	return &permutations{
-		start: s, antithetic: m.Antithetic, audit: m.Audit,
+		start: s, antithetic: m.Antithetic, guided: m.Guided, audit: m.Audit,
 		cut: m.Truncation * math.Abs(s.Whole-s.Empty), marginal: make([]moments, s.Members),
 	}, nil
 }
@@ -57,9 +68,10 @@ func (m Permutation) Begin(s Start) (Estimation, error) {
 type permutations struct {
 	start      Start
 	antithetic bool
+	guided     bool
 	audit      float64
 	cut        float64
-	tasks      uint64
+	tasks      int
 	walks      []*walk
 	asked      []*walk
 	marginal   []moments
@@ -79,9 +91,13 @@ type walk struct {
 
 func (p *permutations) Samples() int { return p.marginal[0].count }
 
+// perSample is how many orders make one sample.
 func (p *permutations) perSample() int {
-	if p.antithetic {
+	switch {
+	case p.antithetic:
 		return 2
+	case p.guided:
+		return p.start.Members
 	}
 	return 1
 }
@@ -109,15 +125,7 @@ func (p *permutations) draw(q *Query) {
 	n := p.start.Members
 	steps := p.perSample() * (n - 1)
 	for len(p.walks) == 0 || !q.Full() {
-		first := newWalk(n, p.start.Empty, stream(p.start.Seed, p.tasks))
-		sample := []*walk{first}
-		if p.antithetic {
-			back := newWalk(n, p.start.Empty, nil)
-			back.lot = first.lot
-			copy(back.order, first.order)
-			slices.Reverse(back.order)
-			sample = append(sample, back)
-		}
+		sample := p.sample(stream.New(p.start.Seed, "valuation permutation", p.tasks))
 		if p.cut == 0 {
 			var wanted []Coalition
 			for _, w := range sample {
@@ -138,14 +146,25 @@ func (p *permutations) draw(q *Query) {
 	}
 }
 
-// newWalk draws an order; without random numbers the order is left to fill in.
-func newWalk(n int, empty float64, random *rand.Rand) *walk {
-	w := &walk{order: make([]int, n), worth: empty, gain: make([]float64, n), cut: n}
-	if random != nil {
-		copy(w.order, random.Perm(n))
-		w.lot = random.Float64()
+// sample draws the orders of one sample.
+func (p *permutations) sample(random *rand.Rand) []*walk {
+	n := p.start.Members
+	walks := make([]*walk, p.perSample())
+	for i := range walks {
+		w := &walk{worth: p.start.Empty, gain: make([]float64, n), cut: n}
+		if i > 0 && p.antithetic {
+			w.order, w.lot = slices.Clone(walks[0].order), walks[0].lot
+			slices.Reverse(w.order)
+		} else {
+			w.order, w.lot = random.Perm(n), random.Float64()
+		}
+		if p.guided {
+			at := slices.Index(w.order, i)
+			w.order[0], w.order[at] = w.order[at], w.order[0]
+		}
+		walks[i] = w
 	}
-	return w
+	return walks
 }
 
 func (p *permutations) Tell(worths []float64) {

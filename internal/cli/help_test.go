@@ -64,7 +64,7 @@ func TestHelpExamples(t *testing.T) {
 // trains are the commands that train models for minutes. Their examples are
 // started and stopped, which still finds a flag or a file that does not exist;
 // their own tests run them on less.
-var trains = []string{"train", "measure", "fit", "run", "reproduce"}
+var trains = []string{"train", "measure", "fit", "run", "reproduce", "value"}
 
 // subcommands reads the commands off the help.
 func subcommands(t *testing.T) [][]string {

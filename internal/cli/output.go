@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/term"
+
+	"grange/report/chart"
 )
 
 // print writes a result to stdout in one go, unless the command was stopped.
@@ -89,4 +93,29 @@ func isTerminal(w any) bool {
 // colour reports whether stdout shows colours.
 func (a *app) colour() bool {
 	return isTerminal(a.env.Stdout) && a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
+}
+
+// chartFormat returns the format that a file name asks for; none without one.
+func chartFormat(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	if slices.Contains(chart.Formats, format) {
+		return format, nil
+	}
+	return "", &usageError{problem: fmt.Sprintf("--plot %s: no such picture format", path), try: "name a file that ends in .svg, .png or .pdf"}
+}
+
+// saveChart draws a chart in the format that the file's name asks for.
+func (a *app) saveChart(ctx context.Context, path string, c chart.Chart) error {
+	format, err := chartFormat(path)
+	if err != nil {
+		return err
+	}
+	picture, err := c.File(format)
+	if err != nil {
+		return err
+	}
+	return a.save(ctx, path, picture)
 }

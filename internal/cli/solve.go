@@ -144,12 +144,14 @@ func (a *app) solveAll(ctx context.Context, s *scenario.Scenario, g *game.Game, 
 	if flags.plan {
 		jobs++
 	}
-	bar := a.progress("solving", jobs)
+	bar := a.work("solving", jobs)
 	defer bar.stop()
 	group, ctx := errgroup.WithContext(ctx)
 	for i, m := range mechanisms {
+		mine := settings
+		mine.Progress = func(pass int) { bar.say(fmt.Sprintf("%s after pass %d", m.Name(), pass)) }
 		group.Go(func() error {
-			o, err := solveOne(ctx, g, m, settings, flags.starts, flags.seed)
+			o, err := solveOne(ctx, g, m, mine, flags.starts, flags.seed)
 			found.equilibria[i] = o
 			bar.step()
 			return err

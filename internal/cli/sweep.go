@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,7 +15,6 @@ import (
 	"grange/equilibrium"
 	"grange/game"
 	"grange/mechanism"
-	"grange/report"
 	"grange/scenario"
 )
 
@@ -104,7 +102,7 @@ func (a *app) runSweep(ctx context.Context, path string, flags sweepFlags) error
 		return err
 	}
 	if flags.plot != "" {
-		if err := report.CheckFigure(g.figure()); err != nil {
+		if err := g.figure().Check(); err != nil {
 			return &usageError{problem: "--plot: " + err.Error(), try: "vary fewer values, or leave --plot out and use --csv"}
 		}
 	}
@@ -135,11 +133,8 @@ func (flags sweepFlags) check() error {
 	if err := writable("csv", flags.csv); err != nil {
 		return err
 	}
-	if flags.plot != "" {
-		if ext := strings.TrimPrefix(filepath.Ext(flags.plot), "."); !slices.Contains(report.Formats, ext) {
-			return &usageError{problem: fmt.Sprintf("--plot %s: want a file name that ends in .%s", flags.plot, strings.Join(report.Formats, ", .")),
-				try: "--plot " + strings.TrimSuffix(flags.plot, filepath.Ext(flags.plot)) + ".svg"}
-		}
+	if _, err := chartFormat(flags.plot); err != nil {
+		return err
 	}
 	return writable("plot", flags.plot)
 }
@@ -154,14 +149,10 @@ func (a *app) saveSweep(ctx context.Context, g *grid, flags sweepFlags) error {
 			return err
 		}
 	}
-	if flags.plot != "" {
-		data, err := report.Draw(g.figure(), strings.TrimPrefix(filepath.Ext(flags.plot), "."))
-		if err != nil {
-			return err
-		}
-		return a.save(ctx, flags.plot, data)
+	if flags.plot == "" {
+		return nil
 	}
-	return nil
+	return a.saveChart(ctx, flags.plot, g.figure().Chart())
 }
 
 // parseAxes reads the --vary flags.

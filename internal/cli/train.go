@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"grange/dataset"
 	"grange/federated"
 	"grange/federated/checkpoint"
+	"grange/lab/updates"
 	"grange/model"
 	"grange/nn"
 	"grange/report/chart"
@@ -25,6 +25,7 @@ type trainFlags struct {
 	contributions string
 	json          bool
 	save          string
+	updates       string
 	resume        string
 	plot          string
 	seed          uint64
@@ -57,6 +58,7 @@ there and ends with the same bytes as one that was not.`,
 	f.StringVar(&flags.contributions, "contributions", "all", "data points each member trains on: a list s1,s2,… in file order, or all")
 	f.BoolVar(&flags.json, "json", false, "print one JSON document")
 	f.StringVar(&flags.save, "save", "", "write the trained model to this safetensors file")
+	f.StringVar(&flags.updates, "save-updates", "", "keep what every member uploads in this folder, for grange value")
 	f.StringVar(&flags.resume, "resume", "", "keep the state after every round in this folder, and go on from what it holds")
 	f.StringVar(&flags.plot, "plot", "", "draw the accuracy per round to this .svg, .png or .pdf file")
 	f.Uint64Var(&flags.seed, "seed", 0, "seed of all chance (default: the file's, or 1)")
@@ -98,14 +100,24 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 	}
 	bar := a.progress("rounds", job.Settings.Rounds)
 	defer bar.stop()
-	job.Observe = func(federated.Observation) { bar.step() }
+	save, saved, ctx := a.updateSaver(ctx, s, job, flags.updates)
+	job.Observe = func(o federated.Observation) {
+		bar.step()
+		save(o.Aggregate)
+	}
 	job.Resumed = func(rounds []federated.Round) {
 		for range rounds {
 			bar.step()
 		}
 	}
+	if err := saved(); err != nil {
+		return err
+	}
 	result, err := train.Run(ctx, job)
 	bar.stop()
+	if failed := saved(); failed != nil {
+		return failed
+	}
 	if err != nil {
 		return err
 	}
@@ -214,15 +226,7 @@ func (a *app) saveTraining(ctx context.Context, name string, result *train.Resul
 	if flags.plot == "" {
 		return nil
 	}
-	format, err := chartFormat(flags.plot)
-	if err != nil {
-		return err
-	}
-	picture, err := trainingChart(name, result).File(format)
-	if err != nil {
-		return err
-	}
-	return a.save(ctx, flags.plot, picture)
+	return a.saveChart(ctx, flags.plot, trainingChart(name, result))
 }
 
 // trainingChart draws accuracy and losses over the rounds.
@@ -244,20 +248,6 @@ func trainingChart(name string, result *train.Result) chart.Chart {
 			{Title: "Loss", X: rounds, Y: chart.Axis{Label: "cross-entropy", FromZero: true}, Lines: []chart.Line{test, training}},
 		},
 	}
-}
-
-// chartFormat returns the format that a file name asks for; none without one.
-func chartFormat(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
-	for _, known := range chart.Formats {
-		if format == known {
-			return format, nil
-		}
-	}
-	return "", &usageError{problem: fmt.Sprintf("--plot %s: no such picture format", path), try: "name a file that ends in .svg, .png or .pdf"}
 }
 
 // trainingText is what a person reads.
@@ -292,7 +282,7 @@ func (a *app) trainingText(s *scenario.Scenario, job train.Job, result *train.Re
 	for _, w := range result.Warnings {
 		fmt.Fprintf(&b, "Note: %s\n", w)
 	}
-	for _, file := range []struct{ what, path string }{{"Model", flags.save}, {"Picture", flags.plot}} {
+	for _, file := range []struct{ what, path string }{{"Model", flags.save}, {"Picture", flags.plot}, {"Updates", flags.updates}} {
 		if file.path != "" {
 			fmt.Fprintf(&b, "%s: %s\n", file.what, file.path)
 		}
@@ -319,6 +309,10 @@ func trainError(err error, flags trainFlags) error {
 		return hint(exitFailed, "give --resume another folder to start afresh; nothing in "+flags.resume+" was changed")
 	case errors.Is(err, checkpoint.ErrWrite):
 		return hint(exitFailed, "free some space in "+flags.resume+" and run it again: it goes on after the last saved round")
+	case errors.Is(err, updates.ErrOther):
+		return hint(exitUsage, "give --save-updates another folder: nothing in "+flags.updates+" was changed")
+	case errors.Is(err, updates.ErrWrite):
+		return hint(exitFailed, "free some space, or give --save-updates another folder")
 	case errors.Is(err, train.ErrJob), errors.Is(err, federated.ErrSettings), errors.Is(err, nn.ErrKernel):
 		return hint(exitUsage, "grange train --help")
 	case errors.Is(err, federated.ErrNobody):

@@ -74,8 +74,8 @@ func (a Axis) widen(r [2]float64) [2]float64 {
 	if a.Fixed {
 		return [2]float64{a.Min, a.Max}
 	}
-	if len(a.Categories) > 0 {
-		return [2]float64{-0.5, float64(len(a.Categories)) - 0.5}
+	if n := max(len(a.Categories), len(a.Values)); n > 0 {
+		return [2]float64{-0.5, float64(n) - 0.5}
 	}
 	if a.FromZero {
 		r = [2]float64{min(r[0], 0), max(r[1], 0)}
@@ -92,7 +92,7 @@ func (a Axis) widen(r [2]float64) [2]float64 {
 
 // round widens a range to whole ticks and returns their distance.
 func (a Axis) round(r [2]float64) (whole [2]float64, step float64) {
-	step = niceStep((r[1] - r[0]) / 5)
+	step = a.step(r[1]-r[0], 5)
 	if a.Fixed || len(a.Categories) > 0 {
 		return r, step
 	}
@@ -100,6 +100,40 @@ func (a Axis) round(r [2]float64) (whole [2]float64, step float64) {
 		r[0] = 0
 	}
 	return [2]float64{math.Floor(r[0]/step+1e-9) * step, math.Ceil(r[1]/step-1e-9) * step}, step
+}
+
+// step is the distance of ticks that divide a range into some parts.
+func (a Axis) step(length float64, parts int) float64 {
+	step := niceStep(length / float64(parts))
+	if a.Counts {
+		step = max(1, step)
+		if step != math.Trunc(step) { // 2.5
+			step *= 2
+		}
+	}
+	return step
+}
+
+// roomyStep is the distance of ticks whose labels fit beside each other.
+func (a Axis) roomyStep(min, max, room float64) float64 {
+	for parts := 6; ; parts-- {
+		step := a.step(max-min, parts)
+		need := 0.0
+		for _, v := range ticks(min, max, step) {
+			need += textWidth(a.label(v, step), smallText) + 8
+		}
+		if need <= room || parts == 1 {
+			return step
+		}
+	}
+}
+
+// valueLabel writes a number that stands for a category.
+func valueLabel(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e12 {
+		return group(strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	return strings.Replace(strconv.FormatFloat(v, 'g', 6, 64), "-", "−", 1)
 }
 
 // label writes a number of an axis.

@@ -16,14 +16,14 @@ func sample() Chart {
 	for k := 1; k <= 10; k++ {
 		x := float64(1000 * k)
 		y := 0.5 + 0.1*math.Log(float64(k))
-		line.Points = append(line.Points, XY{x, y, y - 0.02, y + 0.02})
-		band.Points = append(band.Points, XY{x, y + 0.01, y - 0.03, y + 0.04})
+		line.Points = append(line.Points, XY{X: x, Y: y, Low: y - 0.02, High: y + 0.02, Hollow: k == 3})
+		band.Points = append(band.Points, XY{X: x, Y: y + 0.01, Low: y - 0.03, High: y + 0.04})
 	}
 	bars := func(name string, v float64) Bars {
-		return Bars{Name: name, Color: Mechanism(name), Values: []XY{{Y: v}, {Y: 0}, {Y: v / 2, Low: v / 3, High: v}}}
+		return Bars{Name: name, Color: Mechanism(name), Values: []XY{{Y: v, Hollow: true}, {Y: 0}, {Y: v / 2, Low: v / 3, High: v}}}
 	}
 	return Chart{
-		ID: "sample", Title: "A <sample>", Caption: "Everything a chart can hold.", Columns: 2,
+		ID: "sample", Title: "A <sample>", Caption: "Everything a chart can hold.", Columns: 2, Hollow: "hollow: doubtful",
 		Panels: []Panel{
 			{Title: "Lines", X: Axis{Label: "data points"}, Y: Axis{Label: "accuracy", Percent: true}, Lines: []Line{band, line}},
 			{Title: "Bars", X: Axis{Categories: []string{"north", "a very long name indeed, it is", "east"}}, Y: Axis{Label: "points"},
@@ -61,9 +61,12 @@ func TestFilesOfEveryFormat(t *testing.T) {
 }
 
 func TestInlineIsWellFormedAndEscaped(t *testing.T) {
-	for _, p := range sample().Panels {
+	c := sample()
+	c.Title = `a "chart" & more`
+	for i := range c.Panels {
+		p := &c.Panels[i]
 		p.Title += " <b>&"
-		text := string(p.Inline(`a "chart" & more`))
+		text := string(c.Inline(i))
 		decoder := xml.NewDecoder(strings.NewReader(text))
 		for {
 			_, err := decoder.Token()
@@ -101,5 +104,55 @@ func TestTicks(t *testing.T) {
 func TestStepsUseTheWholeRamp(t *testing.T) {
 	if Step(0, 6) != "q0" || Step(5, 6) != "q9" || Step(0, 1) != "q0" {
 		t.Errorf("steps %s %s %s", Step(0, 6), Step(5, 6), Step(0, 1))
+	}
+}
+
+func TestSharedPanelsHaveOneScale(t *testing.T) {
+	panel := func(high float64) Panel {
+		return Panel{X: Axis{Label: "once", Values: []float64{0.1, 12345}}, Y: Axis{Label: "points", FromZero: true, Counts: true},
+			Bars: []Bars{{Name: "n", Values: []XY{{Y: high}, {Y: 1, Hollow: true}}}}}
+	}
+	c := Chart{Columns: 2, Shared: true, Hollow: "hollow: doubtful", Panels: []Panel{panel(3), panel(900), panel(12), panel(7)}}
+	for i, p := range c.panels() {
+		if p.Y.Min != 0 || p.Y.Max != 1000 || c.Panels[i].Y.Fixed {
+			t.Errorf("panel %d: %+v", i, p.Y)
+		}
+	}
+	data, err := c.File("svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{">once<": 1, ">points<": 2, ">1000<": 2, ">12\u202f345<": 4, ">hollow: doubtful<": 1} {
+		if got := strings.Count(string(data), text); got != want {
+			t.Errorf("%s is there %d times, want %d", text, got, want)
+		}
+	}
+	if inline := string(c.Inline(1)); !strings.Contains(inline, ">once<") || !strings.Contains(inline, ">1000<") {
+		t.Errorf("a panel by itself lacks its axes: %s", inline)
+	}
+}
+
+func TestLabelsFit(t *testing.T) {
+	a := Axis{}
+	for _, room := range []float64{40, 190, 400} {
+		step := a.roomyStep(100_000, 400_000, room)
+		need := 0.0
+		for _, v := range ticks(100_000, 400_000, step) {
+			need += textWidth(a.label(v, step), smallText)
+		}
+		if need > room && room > 100 {
+			t.Errorf("labels of %g need %g of %g", step, need, room)
+		}
+	}
+	if step := (Axis{Counts: true}).step(12, 5); step != 5 {
+		t.Errorf("counts in steps of %g", step)
+	}
+}
+
+func TestPageColumns(t *testing.T) {
+	for columns, want := range map[int]int{0: 2, 1: 1, 3: 3, 4: 2, 6: 3} {
+		if got := (Chart{Columns: columns}).PageColumns(); got != want {
+			t.Errorf("%d columns: %d on a page, want %d", columns, got, want)
+		}
 	}
 }

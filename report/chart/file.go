@@ -14,16 +14,16 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/font/liberation"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	_ "gonum.org/v1/plot/vg/vgimg" // png
-	_ "gonum.org/v1/plot/vg/vgpdf" // pdf
-	_ "gonum.org/v1/plot/vg/vgsvg" // svg
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // init gives every PDF the same date, so that the same chart is the same file.
 func init() {
 	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
 	fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultCatalogSort(true)
 }
 
 // Formats are the kinds of files a chart can be written as.
@@ -32,58 +32,98 @@ var Formats = []string{"svg", "png", "pdf"}
 // unit is the size of one drawing unit in a file.
 const unit = vg.Length(0.75)
 
+// resolution of a PNG, in dots per inch: fine enough for print.
+const resolution = 220
+
+// newCanvas returns a canvas of a size in drawing units.
+func newCanvas(format string, width, height float64) (vg.CanvasWriterTo, error) {
+	w, h := vg.Length(width)*unit, vg.Length(height)*unit
+	switch format {
+	case "svg":
+		return vgsvg.New(w, h), nil
+	case "png":
+		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(resolution))}, nil
+	case "pdf":
+		return vgpdf.New(w, h), nil
+	}
+	return nil, fmt.Errorf("chart: format %q, want svg, png or pdf", format)
+}
+
 // File draws the whole chart, title and legend included, as the contents of a
 // file of one of Formats. Files are drawn on white.
 func (c Chart) File(format string) ([]byte, error) {
-	columns := max(1, c.Columns)
-	if c.Columns == 0 {
-		columns = 2
-	}
-	columns = min(columns, max(1, len(c.Panels)))
-	const gap, margin = 26.0, 18.0
-	panel := 0.0
-	for _, p := range c.Panels {
-		panel = max(panel, p.width())
-	}
-	width := float64(columns)*(panel+gap) - gap + 2*margin
+	const margin = 18.0
+	frames, right, bottom := c.frames()
+	width := right + 2*margin
 	rows := c.legendRows(width - 2*margin)
-	top := margin + 30 + 20*float64(len(rows))
-	height := top
-	var tops []float64
-	for i := 0; i < len(c.Panels); i += columns {
-		tops = append(tops, height)
-		tallest := 0.0
-		for _, p := range c.Panels[i:min(i+columns, len(c.Panels))] {
-			tallest = max(tallest, p.height())
-		}
-		height += tallest + 10
+	top := margin + 20*float64(len(rows))
+	if c.Title != "" {
+		top += 30
 	}
-	height += margin / 2
+	height := top + bottom + margin/2
 
-	canvas, err := draw.NewFormattedCanvas(vg.Length(width)*unit, vg.Length(height)*unit, format)
+	canvas, err := newCanvas(format, width, height)
 	if err != nil {
-		return nil, fmt.Errorf("chart: %w", err)
+		return nil, err
 	}
 	v := newVGCanvas(canvas, height)
 	v.outlines = format == "pdf"
 	v.rect(0, 0, width, height, Paper)
 	v.text(margin, margin+12, c.Title, 16, start, Ink, true)
-	v.legend(rows, margin, margin+34)
-	for i, p := range c.Panels {
-		p.draw(v, margin+float64(i%columns)*(panel+gap), tops[i/columns])
+	v.legend(rows, margin, top-20*float64(len(rows))+4)
+	for i, p := range c.panels() {
+		f := frames[i]
+		f.x, f.y = f.x+margin, f.y+top
+		if c.Shared {
+			p.X.Label = ""
+		}
+		p.draw(v, f)
+	}
+	if c.Shared && len(c.Panels) > 0 {
+		v.text(width/2, height-margin, c.Panels[0].X.Label, smallText+0.5, middle, Ink, false)
 	}
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, fmt.Errorf("chart: write %s: %w", format, err)
 	}
-	return out.Bytes(), nil
+	// Readers without the font take their own sans-serif.
+	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")), nil
 }
 
-func (c Chart) legendRows(room float64) [][]entry {
-	var rows [][]entry
+// frames places the panels in rows, and returns how far they reach.
+func (c Chart) frames() (frames []frame, right, bottom float64) {
+	columns := min(c.columns(), max(1, len(c.Panels)))
+	width, gap, gutter := c.panelWidth(), 26.0, 0.0
+	if c.Shared && len(c.Panels) > 0 {
+		title := textWidth(c.Panels[0].X.Label, smallText+0.5)
+		width, gap, gutter = max(sharedWidth, title/float64(columns)), 14, c.panels()[0].gutter()
+	}
+	for i := 0; i < len(c.Panels); i += columns {
+		tallest, x := 0.0, 0.0
+		for k, p := range c.Panels[i:min(i+columns, len(c.Panels))] {
+			f := frame{x: x, y: bottom, width: width, height: p.heightAt(width), beside: c.Shared && k > 0}
+			if k == 0 {
+				f.width += gutter
+			}
+			frames = append(frames, f)
+			x += f.width + gap
+			tallest = max(tallest, f.height)
+		}
+		right = max(right, x-gap)
+		bottom += tallest + 10
+	}
+	if c.Shared { // the title of the first axis, once
+		bottom += 22
+	}
+	return frames, right, bottom
+}
+
+func (c Chart) legendRows(room float64) [][]Legend {
+	var rows [][]Legend
 	used := room
-	for _, e := range c.legend() {
-		need := textWidth(e.name, smallText) + 48
+	for _, e := range c.Legend() {
+		need := textWidth(e.Name, smallText) + 48
 		if used+need > room {
 			rows = append(rows, nil)
 			used = 0
@@ -205,9 +245,9 @@ func (v *vgCanvas) text(x, y float64, s string, size float64, at anchor, c Color
 // fillOutlines draws text as filled shapes.
 func (v *vgCanvas) fillOutlines(face font.Face, at vg.Point, s string) {
 	var buffer sfnt.Buffer
-	const resolution = 1000 // font units are scaled to this many per em
-	em := fixed.I(resolution)
-	size := face.Font.Size / resolution
+	const units = 1000 // per em
+	em := fixed.I(units)
+	size := face.Font.Size / units
 	place := func(p fixed.Point26_6) vg.Point {
 		return vg.Point{X: at.X + size*vg.Length(p.X)/64, Y: at.Y - size*vg.Length(p.Y)/64}
 	}
@@ -244,17 +284,20 @@ func (v *vgCanvas) fillOutlines(face font.Face, at vg.Point, s string) {
 	}
 }
 
-func (v *vgCanvas) legend(rows [][]entry, x0, y float64) {
+func (v *vgCanvas) legend(rows [][]Legend, x0, y float64) {
 	for _, row := range rows {
 		x := x0
 		for _, e := range row {
-			if e.line {
-				v.path([]point{{x, y - 4}, {x + 20, y - 4}}, e.color, 2.2, e.dashed)
-			} else {
-				v.rect(x+4, y-9, 11, 11, e.color)
+			switch {
+			case e.Line:
+				v.path([]point{{x, y - 4}, {x + 20, y - 4}}, e.Color, 2.2, e.Dashed)
+			case e.Hollow:
+				v.path([]point{{x + 4.5, y - 8.5}, {x + 14.5, y - 8.5}, {x + 14.5, y + 1.5}, {x + 4.5, y + 1.5}, {x + 4.5, y - 8.5}}, e.Color, 1, false)
+			default:
+				v.rect(x+4, y-9, 11, 11, e.Color)
 			}
-			v.text(x+26, y, e.name, smallText, start, Ink, false)
-			x += textWidth(e.name, smallText) + 48
+			v.text(x+26, y, e.Name, smallText, start, Ink, false)
+			x += textWidth(e.Name, smallText) + 48
 		}
 		y += 20
 	}

@@ -1,6 +1,9 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // canvas is what a panel is drawn on; y grows downwards.
 type canvas interface {
@@ -24,55 +27,94 @@ const (
 // Sizes of a panel, in the units of its drawing.
 const (
 	panelWidth  = 440.0
-	narrowWidth = 330.0
+	narrowWidth = 330.0 // where more than two stand beside each other
+	sharedWidth = 214.0 // where they share their axes
 	panelHeight = 285.0
 	smallText   = 12.5
 	titleText   = 14.0
 )
 
-func (p Panel) height() float64 {
-	if p.Heat != nil {
-		return 74 + 25*float64(len(p.Heat.Rows))
-	}
-	if p.Narrow {
-		return 0.87 * panelHeight
-	}
-	return panelHeight
-}
-
-func (p Panel) width() float64 {
-	if p.Narrow {
+func (c Chart) panelWidth() float64 {
+	if c.PageColumns() > 2 {
 		return narrowWidth
 	}
 	return panelWidth
 }
 
-// draw draws the panel with its top left corner at (x0, y0).
-func (p Panel) draw(c canvas, x0, y0 float64) {
+// heightAt is the height of a panel of some width.
+func (p Panel) heightAt(width float64) float64 {
 	if p.Heat != nil {
-		p.drawHeat(c, x0, y0)
+		return 74 + 25*float64(len(p.Heat.Rows))
+	}
+	if width <= narrowWidth {
+		return 0.87 * panelHeight
+	}
+	return panelHeight
+}
+
+// panels returns the panels, with the same second axis where it is shared.
+func (c Chart) panels() []Panel {
+	if !c.Shared || len(c.Panels) == 0 {
+		return c.Panels
+	}
+	all := Panel{Y: c.Panels[0].Y}
+	for _, p := range c.Panels {
+		all.Lines = append(all.Lines, p.Lines...)
+		all.Bars = append(all.Bars, p.Bars...)
+	}
+	_, y, _ := all.ranges()
+	panels := slices.Clone(c.Panels)
+	for i := range panels {
+		panels[i].Y.Fixed, panels[i].Y.Min, panels[i].Y.Max = true, y[0], y[1]
+	}
+	return panels
+}
+
+// frame is where a panel is drawn.
+type frame struct {
+	x, y, width, height float64
+	beside              bool // the panel to the left says what the second axis is
+}
+
+// draw draws the panel.
+func (p Panel) draw(c canvas, f frame) {
+	x0 := f.x
+	if p.Heat != nil {
+		p.drawHeat(c, f)
 		return
-	}
-	top := y0 + 12
-	if p.Title != "" {
-		c.text(x0, y0+15, p.Title, titleText, start, Ink, true)
-		top += 22
-	}
-	if p.Y.Label != "" {
-		c.text(x0, top+3, p.Y.Label, smallText, start, Muted, false)
-		top += 15
 	}
 	rx, ry, step := p.ranges()
 	yTicks := ticks(ry[0], ry[1], step)
 	left := 0.0
-	for _, v := range yTicks {
-		left = max(left, textWidth(p.Y.label(v, step), smallText))
+	if !f.beside {
+		left = p.gutter()
 	}
-	bottom := y0 + p.height() - 42
+	top := f.y + 12
+	margin := x0
+	if f.beside {
+		margin += 8 // where its lines begin
+	}
+	if p.Title != "" {
+		c.text(margin, f.y+15, p.Title, titleText, start, Ink, true)
+		top += 22
+	}
+	if p.Note != "" {
+		if !f.beside || textWidth(p.Note, smallText) < f.width {
+			c.text(margin, top+1, p.Note, smallText, start, Ink, false)
+		}
+		top += 17
+	}
+	if p.Y.Label != "" {
+		if !f.beside {
+			c.text(x0, top+3, p.Y.Label, smallText, start, Muted, false)
+		}
+		top += 15
+	}
+	bottom := f.y + f.height - 42
 	if p.X.Label == "" {
 		bottom += 18
 	}
-	sx := scale{rx[0], rx[1], x0 + left + 12, x0 + p.width() - 12}
+	sx := scale{rx[0], rx[1], x0 + left + 12, x0 + f.width - 12}
 	sy := scale{ry[0], ry[1], bottom, top + 6}
 
 	for _, v := range yTicks {
@@ -81,7 +123,9 @@ func (p Panel) draw(c canvas, x0, y0 float64) {
 			color = Muted
 		}
 		c.path([]point{{sx.from - 4, sy.at(v)}, {sx.to + 4, sy.at(v)}}, color, 1, false)
-		c.text(sx.from-9, sy.at(v)+4, p.Y.label(v, step), smallText, end, Muted, false)
+		if !f.beside {
+			c.text(sx.from-9, sy.at(v)+4, p.Y.label(v, step), smallText, end, Muted, false)
+		}
 	}
 	p.drawX(c, sx, bottom)
 	p.drawBars(c, sx, sy)
@@ -90,17 +134,34 @@ func (p Panel) draw(c canvas, x0, y0 float64) {
 	}
 }
 
+// gutter is the room that the numbers of the second axis take.
+func (p Panel) gutter() float64 {
+	_, y, step := p.ranges()
+	widest := 0.0
+	for _, v := range ticks(y[0], y[1], step) {
+		widest = max(widest, textWidth(p.Y.label(v, step), smallText))
+	}
+	return widest
+}
+
 func (p Panel) drawX(c canvas, sx scale, bottom float64) {
-	if len(p.X.Categories) > 0 {
+	switch {
+	case len(p.X.Categories) > 0:
 		room := (sx.to - sx.from) / float64(len(p.X.Categories))
 		for i, name := range p.X.Categories {
 			c.text(sx.at(float64(i)), bottom+17, shorten(name, room-4), smallText, middle, Muted, false)
 		}
-	} else {
-		step := niceStep((sx.max - sx.min) / 6)
-		if p.X.Counts {
-			step = max(1, step)
+	case len(p.X.Values) > 0: // where room is short, some numbers are left out
+		widest := 0.0
+		for _, v := range p.X.Values {
+			widest = max(widest, textWidth(valueLabel(v), smallText)+4)
 		}
+		every := max(1, int(math.Ceil(widest*float64(len(p.X.Values))/(sx.to-sx.from))))
+		for i := 0; i < len(p.X.Values); i += every {
+			c.text(sx.at(float64(i)), bottom+17, valueLabel(p.X.Values[i]), smallText, middle, Muted, false)
+		}
+	default:
+		step := p.X.roomyStep(sx.min, sx.max, sx.to-sx.from)
 		for _, v := range ticks(sx.min, sx.max, step) {
 			c.path([]point{{sx.at(v), bottom}, {sx.at(v), bottom + 4}}, Muted, 1, false)
 			c.text(sx.at(v), bottom+17, p.X.label(v, step), smallText, middle, Muted, false)
@@ -126,8 +187,13 @@ func (p Panel) drawBars(c canvas, sx, sy scale) {
 			case height >= 0 && height < 1.6:
 				height = 1.6
 			}
-			y := base - max(height, 0)
-			c.rect(x+0.6, y, width-1.2, math.Abs(height), bars.Color)
+			y, gap := base-max(height, 0), min(0.6, 0.08*width)
+			if v.Hollow {
+				box := []point{{x + gap + 0.5, y + 0.5}, {x + width - gap - 0.5, y + 0.5}, {x + width - gap - 0.5, y + math.Abs(height)}, {x + gap + 0.5, y + math.Abs(height)}}
+				c.path(append(box, box[0]), bars.Color, 1, false)
+			} else {
+				c.rect(x+gap, y, width-2*gap, math.Abs(height), bars.Color)
+			}
 			if v.Low != v.High {
 				mid := x + width/2
 				c.path([]point{{mid, sy.at(v.Low)}, {mid, sy.at(v.High)}}, Ink, 1.1, false)
@@ -146,9 +212,13 @@ func (l Line) draw(c canvas, sx, sy scale, index int) {
 		upper = append(upper, point{sx.at(v.X), sy.at(v.High)})
 		lower = append([]point{{sx.at(v.X), sy.at(v.Low)}}, lower...)
 	}
-	if l.Band {
+	switch {
+	case l.Band && l.Alone:
+		c.area(append(upper, lower...), l.Color, 1)
+		return
+	case l.Band:
 		c.area(append(upper, lower...), l.Color, 0.18)
-	} else {
+	default:
 		for _, v := range l.Points {
 			if v.Low == v.High {
 				continue
@@ -161,17 +231,26 @@ func (l Line) draw(c canvas, sx, sy scale, index int) {
 		}
 	}
 	if !l.Alone && len(path) > 1 {
-		c.path(path, l.Color, 2, l.Dashed)
+		width := l.Width
+		if width == 0 {
+			width = 2
+		}
+		c.path(path, l.Color, width, l.Dashed)
 	}
-	if l.Marks || l.Alone {
-		for _, q := range path {
+	for i, q := range path {
+		switch {
+		case l.Points[i].Hollow:
+			ring := markShape(q.x, q.y, index)
+			c.area(ring, Paper, 1)
+			c.path(append(ring, ring[0]), l.Color, 1.2, false)
+		case l.Marks || l.Alone:
 			c.mark(q.x, q.y, index, l.Color)
 		}
 	}
 }
 
-func (p Panel) drawHeat(c canvas, x0, y0 float64) {
-	h := p.Heat
+func (p Panel) drawHeat(c canvas, f frame) {
+	h, x0, y0 := p.Heat, f.x, f.y
 	c.text(x0, y0+15, p.Title, titleText, start, Ink, true)
 	left := 0.0
 	for _, row := range h.Rows {
@@ -180,7 +259,7 @@ func (p Panel) drawHeat(c canvas, x0, y0 float64) {
 	left += x0 + 10
 	top := y0 + 44
 	c.text(x0, top-9, p.Y.Label, smallText, start, Muted, false)
-	width := (x0 + p.width() - 8 - left) / float64(len(h.Columns))
+	width := (x0 + f.width - 8 - left) / float64(len(h.Columns))
 	const height = 25.0
 	for r := range h.Rows {
 		y := top + height*float64(len(h.Rows)-1-r)
@@ -199,7 +278,7 @@ func (p Panel) drawHeat(c canvas, x0, y0 float64) {
 	for k, name := range h.Columns {
 		c.text(left+width*(float64(k)+0.5), bottom+14, shorten(name, width), smallText-1, middle, Muted, false)
 	}
-	c.text((left+x0+p.width())/2, bottom+29, p.X.Label, smallText, middle, Muted, false)
+	c.text((left+x0+f.width)/2, bottom+29, p.X.Label, smallText, middle, Muted, false)
 }
 
 // textWidth estimates the width of text in a sans-serif face.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -22,30 +23,21 @@ func CSS() template.CSS {
 		light.String(), dark.String(), rules.String()))
 }
 
-// Legend is one entry of a chart's legend, drawn as HTML beside the panels.
-type Legend struct {
-	Name   string
-	Color  Color
-	Line   bool
-	Dashed bool
-}
-
-// Legend returns the chart's legend.
-func (c Chart) Legend() []Legend {
-	var out []Legend
-	for _, e := range c.legend() {
-		out = append(out, Legend{e.name, e.color, e.line, e.dashed})
+// Inline draws the i-th panel as an SVG element whose colours are those
+// declared by CSS, with a description for readers who cannot see it.
+func (c Chart) Inline(i int) template.HTML {
+	p := c.panels()[i]
+	description := c.Title
+	for _, part := range []string{p.Title, p.Note} {
+		if part != "" {
+			description += ": " + part
+		}
 	}
-	return out
-}
-
-// Inline draws the panel as an SVG element whose colours are those declared by
-// CSS. The description is for readers who cannot see it.
-func (p Panel) Inline(description string) template.HTML {
-	var c svgCanvas
-	p.draw(&c, 0, 0)
+	var canvas svgCanvas
+	f := frame{width: c.panelWidth(), height: p.heightAt(c.panelWidth())}
+	p.draw(&canvas, f)
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %s %s" role="img" aria-label="%s">%s</svg>`,
-		number(p.width()), number(p.height()), html.EscapeString(description), c.String()))
+		number(f.width), number(f.height), html.EscapeString(description+". "+c.Caption), canvas.String()))
 }
 
 type svgCanvas struct{ strings.Builder }
@@ -77,28 +69,35 @@ func (c *svgCanvas) path(points []point, color Color, width float64, dashed bool
 	if dashed {
 		dash = ` stroke-dasharray="6 4"`
 	}
-	fmt.Fprintf(c, `<polyline class="l-%s" stroke-width="%s" stroke-linejoin="round"%s points="%s"/>`, color, number(width), dash, coordinates(points))
+	fmt.Fprintf(&c.Builder, `<polyline class="l-%s" stroke-width="%s" stroke-linejoin="round"%s points="%s"/>`, color, number(width), dash, coordinates(points))
 }
 
 func (c *svgCanvas) area(points []point, color Color, opacity float64) {
-	fmt.Fprintf(c, `<polygon class="f-%s" fill-opacity="%.2g" points="%s"/>`, color, opacity, coordinates(points))
+	fmt.Fprintf(&c.Builder, `<polygon class="f-%s" fill-opacity="%.2g" points="%s"/>`, color, opacity, coordinates(points))
 }
 
 func (c *svgCanvas) rect(x, y, w, h float64, color Color) {
-	fmt.Fprintf(c, `<rect class="f-%s" x="%s" y="%s" width="%s" height="%s" rx="1"/>`, color, number(x), number(y), number(w), number(h))
+	fmt.Fprintf(&c.Builder, `<rect class="f-%s" x="%s" y="%s" width="%s" height="%s" rx="1"/>`, color, number(x), number(y), number(w), number(h))
 }
 
 func (c *svgCanvas) mark(x, y float64, shape int, color Color) {
 	if shape%4 == 0 {
-		fmt.Fprintf(c, `<circle class="f-%s" cx="%s" cy="%s" r="3.6"/>`, color, number(x), number(y))
+		fmt.Fprintf(&c.Builder, `<circle class="f-%s" cx="%s" cy="%s" r="3.6"/>`, color, number(x), number(y))
 		return
 	}
-	fmt.Fprintf(c, `<polygon class="f-%s" points="%s"/>`, color, coordinates(markShape(x, y, shape)))
+	fmt.Fprintf(&c.Builder, `<polygon class="f-%s" points="%s"/>`, color, coordinates(markShape(x, y, shape)))
 }
 
-// markShape returns the outline of a square, a triangle or a diamond.
+// markShape returns the outline of a circle, a square, a triangle or a diamond.
 func markShape(x, y float64, shape int) []point {
 	switch shape % 4 {
+	case 0:
+		var circle []point
+		for k := range 24 {
+			sin, cos := math.Sincos(float64(k) * math.Pi / 12)
+			circle = append(circle, point{x + 3.6*cos, y + 3.6*sin})
+		}
+		return circle
 	case 1:
 		return []point{{x - 3.3, y - 3.3}, {x + 3.3, y - 3.3}, {x + 3.3, y + 3.3}, {x - 3.3, y + 3.3}}
 	case 2:
@@ -112,6 +111,6 @@ func (c *svgCanvas) text(x, y float64, text string, size float64, at anchor, col
 	if bold {
 		weight = ` font-weight="600"`
 	}
-	fmt.Fprintf(c, `<text class="f-%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`,
+	fmt.Fprintf(&c.Builder, `<text class="f-%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`,
 		color, number(x), number(y), number(size), at, weight, html.EscapeString(text))
 }

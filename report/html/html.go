@@ -112,19 +112,7 @@ var pageSource string
 var pageStyle string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"panel": func(c *chart.Chart, p chart.Panel) template.HTML {
-		description := c.Title
-		if p.Title != "" {
-			description += ": " + p.Title
-		}
-		return p.Inline(description + ". " + c.Caption)
-	},
-	"columns": func(c *chart.Chart) int {
-		if c.Columns == 0 {
-			return 2
-		}
-		return c.Columns
-	},
+	"panel":   func(c *chart.Chart, i int) template.HTML { return c.Inline(i) },
 	"percent": func(share float64) string { return fmt.Sprintf("%.1f%%", 100*min(1, max(0, share))) },
 }).Parse(pageSource))
 

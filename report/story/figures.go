@@ -3,7 +3,9 @@ package story
 import (
 	"fmt"
 
+	"grange/equilibrium"
 	"grange/lab"
+	"grange/report"
 	"grange/report/chart"
 	"grange/report/html"
 )
@@ -26,42 +28,39 @@ func figure2(s *lab.Study) chart.Chart {
 		Caption: "All data. A line that peaks and falls has begun to learn the wrong labels."}
 }
 
-// contributionPanels is the paper's Figure 3 or 4, one panel per value.
-func contributionPanels(p *lab.Reproduction, sweep lab.Sweep) chart.Chart {
-	c := chart.Chart{ID: "figure-3", Columns: 3, Title: "Figure 3: contributions as labels get worse"}
-	name := "ε"
+// contributionFigure is the paper's Figure 3 or 4, drawn as any sweep is.
+func contributionFigure(p *lab.Reproduction, sweep lab.Sweep) chart.Chart {
+	swept := report.Sweep{Key: "members[0:3].noise", Rows: make([]report.SweepRow, 1)}
+	id, title, where := "figure-3", "Figure 3: contributions as labels get worse", "3a to 3d are the bars at ε = 0, 0.1, 0.3 and 0.4"
 	if sweep == lab.Privacy {
-		c.ID, c.Title, name = "figure-4", "Figure 4: contributions as privacy matters more", "μ"
+		swept.Key = "members[0:3].privacy"
+		id, title, where = "figure-4", "Figure 4: contributions as privacy matters more", "4a to 4d are the bars at μ = 0.1, 0.3, 0.5 and 0.9"
 	}
-	letters := map[lab.Sweep]map[float64]string{
-		lab.Quality: {0: "3a", 0.1: "3b", 0.3: "3c", 0.4: "3d"},
-		lab.Privacy: {0.1: "4a", 0.3: "4b", 0.5: "4c", 0.9: "4d"},
-	}
+	row := &swept.Rows[0]
 	var capacity float64
 	for _, s := range p.Settings {
 		if s.Sweep != sweep {
 			continue
 		}
-		capacity = float64(s.Game.Members[0].Capacity)
-		title := fmt.Sprintf("%s = %.1f for members 1–3", name, s.Value)
-		if letter := letters[sweep][s.Value]; letter != "" {
-			title = letter + " · " + title
-		}
-		panel := chart.Panel{
-			Title: title, Narrow: true,
-			X: chart.Axis{Categories: []string{"1", "2", "3", "4", "5"}, Label: "member"},
-			Y: chart.Axis{Label: "data points contributed", Fixed: true, Min: 0, Max: capacity},
-		}
-		for _, e := range s.Equilibria {
-			bars := chart.Bars{Name: e.Mechanism, Color: chart.Mechanism(e.Mechanism)}
-			for _, x := range e.Contributions {
-				bars.Values = append(bars.Values, chart.XY{Y: float64(x)})
+		if swept.Values == nil {
+			capacity = float64(s.Game.Members[0].Capacity)
+			row.Panels = make([]report.Panel, len(s.Equilibria))
+			for n, m := range s.Game.Members {
+				swept.Members = append(swept.Members, m.Name)
+				swept.Varied = append(swept.Varied, n < 3)
 			}
-			panel.Bars = append(panel.Bars, bars)
 		}
-		c.Panels = append(c.Panels, panel)
+		swept.Values = append(swept.Values, s.Value)
+		for k := range s.Equilibria {
+			e, panel := &s.Equilibria[k], &row.Panels[k]
+			panel.Mechanism = e.Mechanism
+			panel.Contributions = append(panel.Contributions, e.Contributions)
+			panel.Proven = append(panel.Proven, e.Status == equilibrium.Converged && e.Certificate.Certified)
+		}
 	}
-	c.Caption = "Equilibrium contributions, members of " + whole(capacity) + " points each. A bar that is only a line is a member that gives the least it can."
+	c := swept.Chart()
+	c.ID, c.Title = id, title
+	c.Caption = "Equilibrium contributions, members of " + whole(capacity) + " points each; the paper's panels " + where + ". A bar that is only a line is a member that gives the least it can."
 	return c
 }
 
@@ -167,7 +166,7 @@ func ownChart(p *lab.Reproduction) chart.Chart {
 		{"data", "Its data", "data of member 1 / that of the others"},
 		{"noise", "Its wrong labels", "ε of member 1"},
 	} {
-		panel := chart.Panel{Title: parameter.title, Narrow: true, X: chart.Axis{Label: parameter.label}, Y: chart.Axis{Label: "its contribution", FromZero: true}}
+		panel := chart.Panel{Title: parameter.title, X: chart.Axis{Label: parameter.label}, Y: chart.Axis{Label: "its contribution", FromZero: true}}
 		for _, e := range p.Own {
 			if e.Parameter != parameter.name {
 				continue

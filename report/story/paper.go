@@ -33,12 +33,12 @@ func Reproduction(p *lab.Reproduction, origin Origin) *Report {
 		{ID: "verdicts", Title: "The verdicts", Blocks: append(r.verdicts(p), r.paperDoubts(p)...)},
 		{ID: "accuracy", Title: "Accuracy: Figures 1 and 2", Blocks: []html.Block{r.figure(figure1(s)), r.figure(figure2(s))}},
 		{ID: "quality", Title: "Data quality: Figure 3", Blocks: []html.Block{
-			text("Members 1 to 3 have wrong labels, members 4 and 5 have none; all have privacy sensitivity 0.4. What they contribute at equilibrium:"),
-			r.figure(contributionPanels(p, lab.Quality)),
+			text("Members 1 to 3 have the share of wrong labels on the axis, members 4 and 5 have none; all have privacy sensitivity 0.4. What they contribute at equilibrium:"),
+			r.figure(contributionFigure(p, lab.Quality)),
 		}},
 		{ID: "privacy", Title: "Privacy: Figure 4", Blocks: []html.Block{
-			text("All members have a tenth of their labels wrong. Members 1 to 3 have the privacy sensitivity in the title of each panel, members 4 and 5 have 0.3."),
-			r.figure(contributionPanels(p, lab.Privacy)),
+			text("All members have a tenth of their labels wrong. The privacy sensitivity of members 1 to 3 is on the axis, members 4 and 5 have 0.3."),
+			r.figure(contributionFigure(p, lab.Privacy)),
 		}},
 		{ID: "models", Title: "The models that come of it: Figure 5", Blocks: []html.Block{r.figure(figure5(p)), {Table: accuracyTable(p)}}},
 		{ID: "algorithm", Title: "How members get there: Algorithm 1", Blocks: []html.Block{r.figure(convergence(p)), r.figure(ownChart(p))}},
