@@ -13,6 +13,15 @@ import (
 // CPU returns a Trainer that trains on the CPU with the given data set, each
 // cell on so many cores. The number of cores does not change the result.
 func CPU(data *dataset.Dataset, cores int, now func() time.Time) Trainer {
+	return trainer("cpu", nil, data, cores, now)
+}
+
+// With returns a Trainer that trains with an engine, which backend names.
+func With(backend string, engine train.Engine, data *dataset.Dataset, now func() time.Time) Trainer {
+	return trainer(backend, engine, data, 1, now)
+}
+
+func trainer(backend string, engine train.Engine, data *dataset.Dataset, cores int, now func() time.Time) Trainer {
 	return func(ctx context.Context, c Cell) (Outcome, error) {
 		job := train.Job{
 			Data:     data,
@@ -24,6 +33,7 @@ func CPU(data *dataset.Dataset, cores int, now func() time.Time) Trainer {
 			},
 			Seed:    c.Seed,
 			Workers: cores,
+			Engine:  engine,
 		}
 		if c.Split.Kind == "dirichlet" {
 			job.Split = dataset.Split{Method: dataset.Dirichlet, Concentration: c.Split.Alpha}
@@ -44,7 +54,7 @@ func CPU(data *dataset.Dataset, cores int, now func() time.Time) Trainer {
 			return Outcome{}, err
 		}
 		o := Outcome{
-			Accuracy: result.Accuracy, Backend: "cpu", Kernel: result.Kernel,
+			Accuracy: result.Accuracy, Backend: backend, Kernel: result.Kernel,
 			Seconds: now().Sub(began).Round(time.Millisecond).Seconds(),
 		}
 		for _, r := range result.Rounds {

@@ -1,5 +1,5 @@
 // Package train runs one federated training from beginning to end: it deals the data, makes the model, trains it round
-// by round on the CPU, keeps checkpoints, and returns the result.
+// by round, keeps checkpoints, and returns the result. It trains on the CPU, or with another Engine.
 //
 // It is what a command or an experiment calls. What it joins can be joined differently: package federated takes any
 // trainer, and package cpu any shards.
@@ -50,6 +50,8 @@ type Job struct {
 	Workers int
 	// Kernel is the kernel to compute with. Default: the fastest this CPU has.
 	Kernel string
+	// Engine makes what trains the members. Default: the CPU, with Workers and Kernel, which other engines do not heed.
+	Engine Engine
 	// Checkpoints is a folder for the state after every round. A job whose folder holds a state of it goes on from
 	// there. Default: none are kept.
 	Checkpoints string
@@ -60,6 +62,22 @@ type Job struct {
 	Progress func(done, total int64)
 	// Resumed, if not nil, is told the rounds that a checkpoint brought, before training goes on.
 	Resumed func([]federated.Round)
+}
+
+// Engine makes trainers. An engine serves any number of jobs, also at once.
+type Engine interface {
+	// Trainer makes what trains members with the given shards of a data set. It tells progress, now and then, how many
+	// more images have been trained on.
+	Trainer(ctx context.Context, spec model.Spec, data *dataset.Dataset, shards []dataset.Shard, local federated.Local,
+		progress func(images int)) (Trainer, error)
+}
+
+// Trainer trains members and scores models.
+type Trainer interface {
+	federated.Trainer
+	federated.Evaluator
+	// Kernel names what computes, for the record.
+	Kernel() string
 }
 
 // Result is the outcome of a job.
@@ -94,10 +112,11 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 		return nil, err
 	}
 	meter := newMeter(job)
-	trainer, err := cpu.New(cpu.Config{
-		Spec: spec, Data: job.Data, Shards: shards, Batch: job.Local.Batch, Workers: job.Workers, Kernel: job.Kernel,
-		Progress: meter.add,
-	})
+	engine := job.Engine
+	if engine == nil {
+		engine = processors{job.Workers, job.Kernel}
+	}
+	trainer, err := engine.Trainer(ctx, spec, job.Data, shards, job.Local, meter.add)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +137,19 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 	}
 	result.Result = *trained
 	return result, nil
+}
+
+// processors is the engine that trains on the CPU.
+type processors struct {
+	workers int
+	kernel  string
+}
+
+func (p processors) Trainer(_ context.Context, spec model.Spec, data *dataset.Dataset, shards []dataset.Shard,
+	local federated.Local, progress func(int)) (Trainer, error) {
+	return cpu.New(cpu.Config{
+		Spec: spec, Data: data, Shards: shards, Batch: local.Batch, Workers: p.workers, Kernel: p.kernel, Progress: progress,
+	})
 }
 
 // prepare fills in defaults and makes the architecture.

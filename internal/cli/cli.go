@@ -40,6 +40,7 @@ type Env struct {
 type app struct {
 	env     Env
 	started bool       // a command's own code was reached: errors are no longer about usage
+	ending  []func()   // what is to be done before the process ends
 	writing sync.Mutex // held while a result is printed or a file replaced
 	// kept is what to do after an interruption that loses little; nil when it
 	// loses everything.
@@ -68,6 +69,9 @@ func Run(ctx context.Context, env Env, args []string) int {
 			a.writing.Lock() // for good: nothing may be written any more
 			err = ctx.Err()
 		}
+	}
+	for _, end := range a.ending {
+		end()
 	}
 	if err == nil {
 		return exitDone
@@ -104,7 +108,7 @@ their data, earn a profit with it, and split that profit so that contributing go
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{problem: err.Error(), try: cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.value(), a.scenarioTopic(), a.docs())
+	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.value(), a.scenarioTopic(), a.docs(), a.xlaWorker())
 	return root
 }
 

@@ -32,6 +32,7 @@ type labFlags struct {
 	json    bool
 	seed    uint64
 	data    string
+	device  deviceFlags
 }
 
 func (l *labFlags) register(f *pflag.FlagSet) {
@@ -42,6 +43,7 @@ func (l *labFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&l.data, "data", "", "folder with data sets that are not built in")
 	f.BoolVar(&l.json, "json", false, "print one JSON document")
 	f.Uint64Var(&l.seed, "seed", 0, "seed of the first run (default: the file's, or 1)")
+	l.device.register(f)
 }
 
 // planFlags are the flags of the measuring grid.
@@ -191,11 +193,15 @@ func (a *app) lazyData(name, directory string) func(context.Context) (*dataset.D
 
 // runner opens the results folder and makes what trains into it.
 func (a *app) runner(l labFlags, backend string, data func(context.Context) (*dataset.Dataset, error)) (*lab.Runner, error) {
-	if backend != "" && backend != "cpu" {
-		return nil, noBackend(backend)
+	backend, engine, err := a.engine(l.device, backend)
+	if err != nil {
+		return nil, err
 	}
 	if l.workers < 1 {
 		return nil, &usageError{fmt.Sprintf("--workers is %d, want a whole number ≥ 1", l.workers), "leave --workers out"}
+	}
+	if engine != nil {
+		l.workers = min(l.workers, cellsAtOnce)
 	}
 	store, err := lab.Open(l.results, version(), a.env.Now)
 	if err != nil {
@@ -216,6 +222,9 @@ func (a *app) runner(l labFlags, backend string, data func(context.Context) (*da
 			set, err := data(ctx)
 			if err != nil {
 				return lab.Outcome{}, err
+			}
+			if engine != nil {
+				return lab.With(backend, engine, set, a.env.Now)(ctx, c)
 			}
 			return lab.CPU(set, 1, a.env.Now)(ctx, c)
 		},
@@ -243,6 +252,8 @@ func labError(err error, results string) error {
 		return hint(exitFailed, "measure more points: grange measure --help")
 	case errors.Is(err, dataset.ErrMissing):
 		return hint(exitFailed, "grange data fetch cifar10 gets it, or name its folder with --data DIR")
+	case deviceHint(err) != "":
+		return hint(exitFailed, deviceHint(err))
 	case errors.Is(err, dataset.ErrSplit), errors.Is(err, lab.ErrCell):
 		return hint(exitUsage, "lower the members' data in the scenario, or choose a larger data set")
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 type reproduceFlags struct {
-	scale, report, backend, form string
-	existing                     bool
+	scale, report, form string
+	existing            bool
 }
 
 func (a *app) reproduce() *cobra.Command {
@@ -44,7 +44,6 @@ which are missing.`,
 	f := cmd.Flags()
 	f.StringVar(&r.scale, "scale", "quick", "quick (built-in data, CPU) or paper (CIFAR-10, ResNet-18)")
 	f.StringVar(&r.report, "report", "", "folder for the report (default: results/report-SCALE)")
-	f.StringVar(&r.backend, "backend", "cpu", "what to train on")
 	f.StringVar(&r.form, "form", "best", "curve to use: loglinear (the paper's), power, exponential, or best (by AICc)")
 	f.BoolVar(&r.existing, "existing", false, "train nothing: use the cells that exist and list those that are missing")
 	return cmd
@@ -70,7 +69,7 @@ func (a *app) runReproduce(ctx context.Context, l labFlags, r reproduceFlags) er
 	if l.seed == 0 {
 		l.seed = 1
 	}
-	runner, err := a.runner(l, r.backend, a.lazyData(scale.Training.Dataset, l.data))
+	runner, err := a.runner(l, "cpu", a.lazyData(scale.Training.Dataset, l.data))
 	if err != nil {
 		return err
 	}

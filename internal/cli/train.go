@@ -33,6 +33,7 @@ type trainFlags struct {
 	data          string
 	kernel        string
 	proceed       bool
+	device        deviceFlags
 }
 
 func (a *app) train() *cobra.Command {
@@ -64,6 +65,7 @@ there and ends with the same bytes as one that was not.`,
 	f.IntVar(&flags.workers, "workers", 0, "members that train at once; does not change the result (default: one per core)")
 	f.StringVar(&flags.data, "data", "", "folder with data sets that are not built in (default: $GRANGE_DATA, or the user's cache)")
 	f.StringVar(&flags.kernel, "kernel", "", "how to compute: "+strings.Join(nn.Kernels(), ", ")+" (default: the fastest)")
+	flags.device.register(f)
 	f.BoolVar(&flags.proceed, "proceed", false, "go on without a member that fails in a round, instead of stopping")
 	return cmd
 }
@@ -81,8 +83,9 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 	if err != nil {
 		return err
 	}
-	if s.Training.Backend != "cpu" {
-		return noBackend(s.Training.Backend)
+	_, engine, err := a.engine(flags.device, s.Training.Backend)
+	if err != nil {
+		return err
 	}
 	data, err := dataset.Open(ctx, s.Training.Dataset, dataset.Options{Directory: a.dataDirectory(flags.data, s.Training.Data)})
 	if err != nil {
@@ -91,6 +94,9 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 	job, err := trainingJob(s, data, flags)
 	if err != nil {
 		return err
+	}
+	if engine != nil {
+		job.Engine = engine
 	}
 	bar := a.progress("rounds", job.Settings.Rounds)
 	defer bar.stop()
@@ -284,14 +290,6 @@ func (a *app) trainingText(s *scenario.Scenario, job train.Job, result *train.Re
 	return b.String()
 }
 
-// noBackend is the error for a backend this program was built without.
-func noBackend(name string) error {
-	return &usageError{
-		problem: fmt.Sprintf("training.backend is %s, and this program trains with cpu only", name),
-		try:     "set training.backend to cpu, or leave it out",
-	}
-}
-
 // trainError adds what to do to the errors of data sets and checkpoints.
 func trainError(err error, flags trainFlags) error {
 	hint := func(code int, try string) error { return &hintError{err: err, code: code, try: try} }
@@ -303,6 +301,8 @@ func trainError(err error, flags trainFlags) error {
 			return hint(exitFailed, "run it again: it goes on after the last finished round in "+flags.resume)
 		}
 		return hint(exitFailed, "run it again; with --resume DIR it would go on where it stopped")
+	case deviceHint(err) != "":
+		return hint(exitFailed, deviceHint(err))
 	case errors.Is(err, checkpoint.ErrOther):
 		return hint(exitUsage, "give --resume another folder, or run the scenario that "+flags.resume+" belongs to")
 	case errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrVersion):
