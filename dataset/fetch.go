@@ -177,8 +177,12 @@ func (f Fetcher) addresses(file remoteFile) []string {
 
 // fetchFile downloads one file from the first of its addresses that has it.
 func (f Fetcher) fetchFile(ctx context.Context, file remoteFile, path string, result *Fetched) error {
+	addresses := f.addresses(file)
+	if len(addresses) == 0 {
+		return fmt.Errorf("%s has no address of its own, expected an npm registry as the mirror", file.name)
+	}
 	var failures []error
-	for _, address := range f.addresses(file) {
+	for _, address := range addresses {
 		pause := f.Pause
 		for attempt := 0; ; attempt++ {
 			n, err := f.attempt(ctx, address, file, path)

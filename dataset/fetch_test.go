@@ -266,7 +266,7 @@ func TestSources(t *testing.T) {
 	for name, choices := range sources {
 		for _, choice := range choices {
 			for _, file := range choice.files {
-				if digest, err := hex.DecodeString(file.sha256); err != nil || len(digest) != sha256.Size || file.size <= 0 || len(file.urls) == 0 {
+				if digest, err := hex.DecodeString(file.sha256); err != nil || len(digest) != sha256.Size || file.size <= 0 || len(file.urls)+len(file.mirrored) == 0 {
 					t.Errorf("%s: %s: incomplete", name, file.name)
 				}
 			}

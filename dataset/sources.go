@@ -5,7 +5,7 @@ type remoteFile struct {
 	name   string
 	size   int64
 	sha256 string
-	// urls are where it is published, first choice first.
+	// urls are where it is published, first choice first; none for what only a mirror has.
 	urls []string
 	// mirrored are the paths under which a mirror may have it, relative to the mirror's base.
 	mirrored []string

@@ -279,7 +279,7 @@ func dataError(err error) error {
 	case errors.Is(err, dataset.ErrNoise):
 		return hint(exitUsage, "correct the member's noise or transition in the scenario")
 	case errors.Is(err, dataset.ErrDownload), errors.Is(err, dataset.ErrChecksum):
-		return hint(exitFailed, "run it again, it goes on where it stopped; --mirror URL asks another server")
+		return hint(exitFailed, "run it again, it goes on where it stopped; --mirror URL asks another server, such as $(npm config get registry) for cifar10")
 	case errors.Is(err, dataset.ErrCorrupt), errors.Is(err, dataset.ErrLabel), errors.Is(err, dataset.ErrShape),
 		errors.Is(err, dataset.ErrEmptyClass), errors.Is(err, dataset.ErrUnsafe), errors.Is(err, dataset.ErrEncoding), errors.Is(err, dataset.ErrTooLarge):
 		return hint(exitFailed, "repair or replace that file; grange data info NAME reads a data set whole")
