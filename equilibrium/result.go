@@ -20,6 +20,7 @@ type Result struct {
 	CycleLength   int // passes per turn of a cycle, 0 without one
 	Contributions game.Profile
 	Indices       []float64
+	IndexError    float64 // bound on the absolute error of Indices beyond rounding; 0 where they are exact
 	Shares        []float64
 	Payoffs       []float64
 	Accuracy      float64

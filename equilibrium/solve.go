@@ -123,7 +123,13 @@ func bestResponse(ctx context.Context, g *game.Game, m mechanism.Mechanism, s *g
 
 // settle fills in what the members get at s.
 func (r *Result) settle(g *game.Game, m mechanism.Mechanism, s game.Profile) error {
-	indices, err := m.Indices(g, s)
+	var indices []float64
+	var err error
+	if approximate, ok := m.(mechanism.Approximate); ok {
+		indices, r.IndexError, err = approximate.Values(g, s)
+	} else {
+		indices, err = m.Indices(g, s)
+	}
 	if err != nil {
 		return err
 	}

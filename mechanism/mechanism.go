@@ -46,11 +46,12 @@ type BoundedDeviation interface {
 	Bound(lo, hi int64) interval.Jet
 }
 
-// ErrorBound is implemented by a Deviation or a Mechanism whose numbers carry
-// an error of their own, beyond rounding.
-type ErrorBound interface {
-	// Error returns a bound on the absolute error of the share or index.
-	Error() float64
+// Approximate is a Mechanism whose indices may carry an error of their own,
+// beyond rounding, and that can state it.
+type Approximate interface {
+	Mechanism
+	// Values returns the indices and a bound on their absolute error.
+	Values(g *game.Game, s game.Profile) (indices []float64, errorBound float64, err error)
 }
 
 // All returns the paper's four mechanisms, in its order.

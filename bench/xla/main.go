@@ -309,7 +309,7 @@ func (b *bench) kill() error {
 	}
 	half := time.AfterFunc(time.Since(began)/2, func() {
 		if processes := pool.Processes(); len(processes) > 0 {
-			syscall.Kill(processes[0], syscall.SIGKILL)
+			_ = syscall.Kill(processes[0], syscall.SIGKILL)
 		}
 	})
 	defer half.Stop()

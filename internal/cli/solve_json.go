@@ -26,6 +26,7 @@ type outcomeJSON struct {
 	Shares         []float64       `json:"shares"`
 	Payoffs        []float64       `json:"payoffs"`
 	Indices        []float64       `json:"indices"`
+	IndexError     float64         `json:"index_error,omitempty"`
 	Accuracy       float64         `json:"accuracy"`
 	Profit         float64         `json:"profit"`
 	Welfare        float64         `json:"welfare"`
@@ -90,7 +91,7 @@ func (s *solution) json() solutionJSON {
 func (s *solution) outcomeJSON(o *outcome) outcomeJSON {
 	out := outcomeJSON{
 		Mechanism: o.Mechanism, Status: string(o.Status), Iterations: o.Iterations, CycleLength: o.CycleLength,
-		Contributions: o.Contributions, Shares: o.Shares, Payoffs: o.Payoffs, Indices: o.Indices,
+		Contributions: o.Contributions, Shares: o.Shares, Payoffs: o.Payoffs, Indices: o.Indices, IndexError: o.IndexError,
 		Accuracy: o.Accuracy, Profit: o.Profit, Welfare: o.Welfare,
 		Regret: o.Certificate.Regret, Certified: o.Certificate.Certified,
 		Certificate:    certificateJSON{Method: o.Certificate.Method, Deviations: o.Certificate.Deviations},

@@ -43,6 +43,9 @@ func (s *solution) text(all, colour bool) string {
 		}
 	}
 	for _, o := range s.equilibria {
+		if o.IndexError > 0 {
+			fmt.Fprintf(&b, "%s: indices by quadrature, each within %.1e of exact\n", o.Mechanism, o.IndexError)
+		}
 		for _, w := range o.Warnings {
 			b.WriteString("warning: " + w + "\n")
 		}

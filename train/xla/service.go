@@ -37,7 +37,7 @@ func startService(ctx context.Context, log *slog.Logger) *service {
 	start.Env = append(os.Environ(), s.environment()...)
 	if text, err := start.CombinedOutput(); err != nil {
 		log.Warn("the multi-process service does not start", "error", err, "said", strings.TrimSpace(string(text)))
-		os.RemoveAll(folder)
+		_ = os.RemoveAll(folder)
 		return nil
 	}
 	return s
@@ -61,5 +61,5 @@ func (s *service) stop() {
 	quit.Stdin = strings.NewReader("quit\n")
 	// It ends by itself when its last user has; a failure to tell it so changes nothing.
 	_ = quit.Run()
-	os.RemoveAll(s.folder)
+	_ = os.RemoveAll(s.folder)
 }

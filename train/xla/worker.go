@@ -157,7 +157,7 @@ func (w *worker) end() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.process != nil {
-		w.process.Process.Kill()
+		_ = w.process.Process.Kill()
 	}
 }
 
@@ -169,8 +169,8 @@ func (w *worker) kill() {
 	w.process = nil
 	w.mutex.Unlock()
 	if process != nil {
-		w.in.Close()
-		process.Wait()
+		_ = w.in.Close()
+		_ = process.Wait()
 	}
 }
 
