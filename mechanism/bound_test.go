@@ -28,7 +28,7 @@ func randomGame(rng *rand.Rand, accuracy game.Accuracy, members int, capacity in
 // computed from the definition.
 func TestDeviationsMatchDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for name, accuracy := range accuracies() {
+	for name, accuracy := range inOrder(accuracies()) {
 		for range 60 {
 			g, s := randomGame(rng, accuracy, 1+rng.IntN(6), 5000)
 			g.Minimum = 0
@@ -57,7 +57,7 @@ func TestDeviationsMatchDefinition(t *testing.T) {
 // enumeration of coalitions, for games small enough for both.
 func TestMixtureDeviationMatchesEnumeration(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	for name, accuracy := range accuracies() {
+	for name, accuracy := range inOrder(accuracies()) {
 		for range 20 {
 			g, s := randomGame(rng, accuracy, 2+rng.IntN(9), 1_000_000)
 			n := rng.IntN(len(s))
@@ -100,7 +100,7 @@ func TestBoundsEncloseShares(t *testing.T) {
 	clamped.Floor, clamped.Ceiling = 0.15, 0.5
 	forms := accuracies()
 	forms["clamped"] = clamped
-	for name, accuracy := range forms {
+	for name, accuracy := range inOrder(forms) {
 		for range 40 {
 			g, s := randomGame(rng, accuracy, 2+rng.IntN(5), 20000)
 			n := rng.IntN(len(s))

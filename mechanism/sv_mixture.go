@@ -30,6 +30,7 @@ const (
 	smallest     = 1e-7 // t·S below which the integrand is a power of t
 	decayed      = 45   // e^(−decayed) is nothing
 	panelNodes   = 16
+	roundOff     = 1e-14 // of sums like these, relative to their size
 )
 
 // node is one point of the grid in t with its weights for the clean curve and
@@ -106,7 +107,7 @@ func probabilities(members int) (q, weight []float64) {
 
 // integrateShapley returns the Shapley value of every holder of data and a
 // bound on the error: how much the values change when every second node is
-// left out, plus by how much they fail to add up to A(N) − A(∅).
+// left out, plus by how much they fail to add up to A(N) − A(∅), plus rounding.
 func integrateShapley(a *game.Accuracy, mixture curve.Mixture, held []holding) (values []float64, errorBound float64) {
 	least, total, wrong := held[0].points, 0.0, 0.0
 	for _, h := range held {
@@ -146,15 +147,16 @@ func integrateShapley(a *game.Accuracy, mixture curve.Mixture, held []holding) (
 			even[m] += factor * v
 		}
 	}
-	sum := 0.0
+	sum, size := 0.0, 0.0
 	for m, h := range held {
 		rest := g.linear*h.points + g.linking/float64(len(held))
 		errorBound = max(errorBound, math.Abs(values[m]-even[m]))
 		values[m] += rest
 		sum += values[m]
+		size += math.Abs(values[m])
 	}
 	whole := a.At(total, wrong) - a.Untrained
-	return values, errorBound + math.Abs(sum-whole)
+	return values, errorBound + math.Abs(sum-whole) + roundOff*size
 }
 
 // alternate returns the weight, relative to its own, that node k has in the
