@@ -5,7 +5,7 @@ TOOL = go tool -modfile=tools/go.mod
 # Of this checkout alone: a shared one reports other checkouts' files.
 export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
-.PHONY: build test check format vet staticcheck lint vuln race generated generate figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
+.PHONY: build test check format vet staticcheck lint vuln race generated generate protobuf figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
 
 build:
 	go build -o bin/grange ./cmd/grange
@@ -47,9 +47,18 @@ generated:
 	$(MAKE) --no-print-directory figures FIGURES="$$dir" >/dev/null && \
 	for f in "$$dir"/*.svg; do diff -q "docs/figures/$$(basename "$$f")" "$$f" || { echo "run make generate"; exit 1; }; done
 	go -C nn/internal/kernelgen test .
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && \
+	$(MAKE) --no-print-directory protobuf PROTO_OUT="$$dir" >/dev/null && \
+	(cd "$$dir" && find . -name '*.go') | while read -r f; do diff -q "$$f" "$$dir/$$f" || { echo "run make protobuf"; exit 1; }; done
 
-generate: figures
+generate: figures protobuf
 	go run ./examples/generate > examples/cooperative.yaml
+
+# The Go code of what goes over the wire, beside each .proto file.
+PROTOS = $(shell git ls-files '*.proto')
+PROTO_OUT = $(CURDIR)
+protobuf:
+	$(if $(PROTOS),go run -C tools ./protobuf -root $(CURDIR) -out $(PROTO_OUT) $(PROTOS))
 
 # The paper's Figures 3 and 4, one command each.
 FIGURES = docs/figures
