@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func (m *memory) Deliver(_ context.Context, d network.Delivery) error {
 }
 
 func (m *memory) Finish(_ context.Context, f network.Finished) error {
-	return m.write(func() { m.saved.Finished, m.saved.Deliveries = append(m.saved.Finished, f), nil })
+	return m.write(func() { m.saved.Finished, m.saved.Deliveries = append(m.saved.Finished[:f.Round.Round-1], f), nil })
 }
 
 func (m *memory) End(context.Context, error) error { return m.write(func() { m.ended = true }) }
@@ -275,6 +276,50 @@ func TestTakenUpAgain(t *testing.T) {
 			f = w.open(t)
 			wait = w.join(t.Context(), t, f, 0, 1, 2)
 			if result, err = f.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wait()
+			w.sameAsInOneProcess(t, result)
+		})
+	}
+}
+
+// TestLostModel goes on from the round before when the last model did not survive.
+func TestLostModel(t *testing.T) {
+	for name, spoil := range map[string]func(string) error{
+		"gone":    os.Remove,
+		"changed": func(file string) error { return os.Truncate(file, 100) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 3)
+			ctx, cancel := context.WithCancel(t.Context())
+			w.config.Observe = func(note network.Note) {
+				if note.Kind == network.RoundBegun && note.Round == 3 {
+					cancel()
+				}
+			}
+			f := w.open(t)
+			w.declare(t, f, 0, 1, 2)
+			wait := w.join(ctx, t, f, 0, 1, 2)
+			if _, err := f.Run(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			wait()
+			file, err := w.config.Objects.Open(w.record.saved.Finished[1].Model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(file.Close(), spoil(file.Name())); err != nil {
+				t.Fatal(err)
+			}
+			w.config.Observe = nil
+			f = w.open(t)
+			if notes := w.record.about(network.Lost); len(notes) != 1 || notes[0].Round != 2 {
+				t.Errorf("the record says %v", notes)
+			}
+			wait = w.join(t.Context(), t, f, 0, 1, 2)
+			result, err := f.Run(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
 			wait()
