@@ -32,27 +32,14 @@ type entry struct {
 // WriteSafetensors writes w in the safetensors format: the same weights and
 // metadata always give the same bytes. The metadata may be nil.
 func WriteSafetensors(out io.Writer, w *Weights, metadata map[string]string) error {
-	header := make(map[string]any, len(w.tensors)+1)
-	for _, t := range w.tensors {
-		header[t.Name] = entry{"F32", t.Shape, [2]int64{4 * int64(t.Offset), 4 * int64(t.Offset+t.Size)}}
-	}
-	if len(metadata) > 0 {
-		header[metadataKey] = metadata
-	}
-	text, err := json.Marshal(header)
+	header, err := SafetensorsHeader(w.tensors, metadata)
 	if err != nil {
+		return err
+	}
+	if _, err := out.Write(header); err != nil {
 		return fmt.Errorf("write safetensors header: %w", err)
 	}
-	if len(text)%8 != 0 {
-		text = append(text, bytes.Repeat([]byte{' '}, 8-len(text)%8)...)
-	}
-	if len(text) > maxHeader {
-		return fmt.Errorf("%w: header of %d bytes, at most %d are allowed", ErrFormat, len(text), maxHeader)
-	}
-	buffer := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
-	if _, err := out.Write(append(buffer, text...)); err != nil {
-		return fmt.Errorf("write safetensors header: %w", err)
-	}
+	buffer := make([]byte, 0, 1<<16)
 	for part := range slices.Chunk(w.Flat, 1<<14) {
 		buffer = buffer[:0]
 		for _, v := range part {
@@ -63,6 +50,29 @@ func WriteSafetensors(out io.Writer, w *Weights, metadata map[string]string) err
 		}
 	}
 	return nil
+}
+
+// SafetensorsHeader is what a safetensors file of these tensors begins with, up
+// to the first value; their values follow in the order of the flat view.
+func SafetensorsHeader(tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	header := make(map[string]any, len(tensors)+1)
+	for _, t := range tensors {
+		header[t.Name] = entry{"F32", t.Shape, [2]int64{4 * int64(t.Offset), 4 * int64(t.Offset+t.Size)}}
+	}
+	if len(metadata) > 0 {
+		header[metadataKey] = metadata
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		return nil, fmt.Errorf("write safetensors header: %w", err)
+	}
+	if len(text)%8 != 0 {
+		text = append(text, bytes.Repeat([]byte{' '}, 8-len(text)%8)...)
+	}
+	if len(text) > maxHeader {
+		return nil, fmt.Errorf("%w: header of %d bytes, at most %d are allowed", ErrFormat, len(text), maxHeader)
+	}
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }
 
 // ReadSafetensors reads the weights of spec. The file must hold exactly the

@@ -167,9 +167,10 @@ type Config struct {
 	Initial *model.Weights
 	// Evaluator scores the global model after each round.
 	Evaluator federated.Evaluator
-	// Kernel names what evaluates.
-	Kernel string
-	Policy Policy
+	// Kernel names what evaluates, and Warnings are those of the data set.
+	Kernel   string
+	Warnings []string
+	Policy   Policy
 	// Record and Objects are where everything is kept.
 	Record  Record
 	Objects *objects.Store
@@ -196,7 +197,7 @@ type MemberStatus struct {
 // Status is a federation at one moment.
 type Status struct {
 	Name string `json:"name"`
-	// Phase is "waiting for members", "round", "done" or "failed".
+	// Phase is "waiting for members", "round", "between rounds", "done" or "failed".
 	Phase string `json:"phase"`
 	// Round is the round under way, of Rounds.
 	Round    int            `json:"round"`

@@ -261,6 +261,20 @@ func (p *Partial) release() {
 	p.store.mutex.Unlock()
 }
 
+// Sweep removes all objects but those to be kept.
+func (s *Store) Sweep(keep func(Digest) bool) error {
+	return filepath.WalkDir(filepath.Join(s.folder, "objects"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		var d Digest
+		if d.UnmarshalText([]byte(filepath.Base(filepath.Dir(path))+entry.Name())) == nil && keep(d) {
+			return nil
+		}
+		return os.Remove(path)
+	})
+}
+
 // Abandon removes partial objects that nobody is writing.
 func (s *Store) Abandon() error {
 	folder := filepath.Join(s.folder, "partial")
