@@ -83,8 +83,8 @@ func (Verdict_Outcome) EnumDescriptor() ([]byte, []int) {
 
 type EnrolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the token holds beside the authority's fingerprint; at most 256 bytes.
-	Secret string `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`
+	// The token, at most 256 bytes.
+	Token string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	// A PKCS #10 request in DER, at most 16 KiB. The names in it are not heeded: the token says whose certificate it is.
 	Request       []byte `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -121,9 +121,9 @@ func (*EnrolRequest) Descriptor() ([]byte, []int) {
 	return file_federated_network_wire_wire_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *EnrolRequest) GetSecret() string {
+func (x *EnrolRequest) GetToken() string {
 	if x != nil {
-		return x.Secret
+		return x.Token
 	}
 	return ""
 }
@@ -137,8 +137,8 @@ func (x *EnrolRequest) GetRequest() []byte {
 
 type EnrolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The certificate and those that signed it up to the authority's own, in DER.
-	Chain [][]byte `protobuf:"bytes,1,rep,name=chain,proto3" json:"chain,omitempty"`
+	// The certificate and the authority's own, in PEM.
+	Certificates []byte `protobuf:"bytes,1,opt,name=certificates,proto3" json:"certificates,omitempty"`
 	// Whose certificate it is.
 	Member        string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -175,9 +175,9 @@ func (*EnrolResponse) Descriptor() ([]byte, []int) {
 	return file_federated_network_wire_wire_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *EnrolResponse) GetChain() [][]byte {
+func (x *EnrolResponse) GetCertificates() []byte {
 	if x != nil {
-		return x.Chain
+		return x.Certificates
 	}
 	return nil
 }
@@ -1561,12 +1561,12 @@ var File_federated_network_wire_wire_proto protoreflect.FileDescriptor
 
 const file_federated_network_wire_wire_proto_rawDesc = "" +
 	"\n" +
-	"!federated/network/wire/wire.proto\x12\x14grange.federation.v1\"@\n" +
-	"\fEnrolRequest\x12\x16\n" +
-	"\x06secret\x18\x01 \x01(\tR\x06secret\x12\x18\n" +
-	"\arequest\x18\x02 \x01(\fR\arequest\"=\n" +
-	"\rEnrolResponse\x12\x14\n" +
-	"\x05chain\x18\x01 \x03(\fR\x05chain\x12\x16\n" +
+	"!federated/network/wire/wire.proto\x12\x14grange.federation.v1\">\n" +
+	"\fEnrolRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x18\n" +
+	"\arequest\x18\x02 \x01(\fR\arequest\"K\n" +
+	"\rEnrolResponse\x12\"\n" +
+	"\fcertificates\x18\x01 \x01(\fR\fcertificates\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\")\n" +
 	"\vJoinRequest\x12\x1a\n" +
 	"\bsoftware\x18\x01 \x01(\tR\bsoftware\"\xd3\x02\n" +

@@ -33,7 +33,7 @@ const (
 //
 // Enrolment is open to whoever holds a token.
 type EnrolmentClient interface {
-	// Enrol exchanges the secret of a one-time token and a request for a certificate for the certificate.
+	// Enrol exchanges a one-time token and a request for a certificate for the certificate.
 	Enrol(ctx context.Context, in *EnrolRequest, opts ...grpc.CallOption) (*EnrolResponse, error)
 }
 
@@ -61,7 +61,7 @@ func (c *enrolmentClient) Enrol(ctx context.Context, in *EnrolRequest, opts ...g
 //
 // Enrolment is open to whoever holds a token.
 type EnrolmentServer interface {
-	// Enrol exchanges the secret of a one-time token and a request for a certificate for the certificate.
+	// Enrol exchanges a one-time token and a request for a certificate for the certificate.
 	Enrol(context.Context, *EnrolRequest) (*EnrolResponse, error)
 	mustEmbedUnimplementedEnrolmentServer()
 }
