@@ -1,0 +1,2 @@
+// Package identity says who is who.
+package identity
