@@ -171,7 +171,11 @@ func upload(ctx context.Context, client wire.FederationClient, u *update, file *
 		return nil, err
 	}
 	if response.GetVerdict() == nil {
-		err := send(file, response.GetOffset(), alive, func(piece *wire.Piece) error { return stream.SendMsg(wire.UploadPart(piece)) })
+		err := send(file, response.GetOffset(), alive, func(piece *wire.Piece) error {
+			part := wire.UploadPart(piece)
+			defer part.Free() // if it was not sent
+			return stream.SendMsg(part)
+		})
 		if err != nil && err != io.EOF { // EOF: the coordinator has answered already
 			return nil, refused(moved(ctx, err))
 		}

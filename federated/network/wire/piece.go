@@ -186,8 +186,12 @@ type Part struct {
 // Free gives the piece's data back. It may be called again.
 func (p *Part) Free() { p.Piece.Free() }
 
-// UploadPart makes a piece a part of an upload.
-func UploadPart(piece *Piece) *Part { return &Part{Piece: *piece} }
+// UploadPart makes a piece a part of an upload. The piece is empty thereafter.
+func UploadPart(piece *Piece) *Part {
+	part := &Part{Piece: *piece}
+	*piece = Piece{}
+	return part
+}
 
 // Encode writes an UploadRequest. The piece in it is empty thereafter.
 func (p *Part) Encode() (mem.BufferSlice, error) {
