@@ -34,8 +34,11 @@ import (
 // ErrListen is an address that cannot be listened on.
 var ErrListen = errors.New("coordinator: cannot listen")
 
-// AddressSetting is the name of the record's setting with the address that was last listened on.
-const AddressSetting = "address"
+// Settings of the record: the address that was last listened on, and since when (RFC 3339).
+const (
+	AddressSetting = "address"
+	SinceSetting   = "since"
+)
 
 // IdentityFolder is where a coordinator's keys and certificates are.
 func IdentityFolder(folder string) string { return filepath.Join(folder, "identity") }
@@ -128,8 +131,12 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 			config.Log.Debug("hung up", "from", from, "reason", reason)
 		},
 	})
-	if err := c.record.Set(ctx, AddressSetting, inner.Addr().String()); err != nil {
-		return nil, err
+	for key, value := range map[string]string{
+		AddressSetting: inner.Addr().String(), SinceSetting: time.Now().UTC().Format(time.RFC3339Nano),
+	} {
+		if err := c.record.Set(ctx, key, value); err != nil {
+			return nil, err
+		}
 	}
 	return c, c.serve()
 }
