@@ -126,8 +126,11 @@ func download(ctx context.Context, client wire.FederationClient, in *incoming, i
 	defer piece.Free()
 	for {
 		err := stream.RecvMsg(&piece)
+		if err == io.EOF && !in.whole() {
+			return fmt.Errorf("%w: %d of %d bytes came", errDamaged, in.have, in.size)
+		}
 		if err == io.EOF {
-			return in.complete()
+			return nil
 		}
 		if err != nil {
 			return refused(moved(ctx, err))

@@ -2,15 +2,12 @@ package silo
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
-	"math"
 
 	"grange/federated/network/objects"
 	"grange/federated/network/wire"
+	"grange/internal/littleendian"
 	"grange/model"
 )
 
@@ -18,14 +15,14 @@ import (
 var errDamaged = errors.New("silo: damaged on the way")
 
 // incoming is a model that arrives in pieces. It is read as it comes, so that it takes no more memory than its weights.
+// Every piece has a checksum, and TLS vouches for who sent it; the digest says which model it is.
 type incoming struct {
 	digest  objects.Digest
 	header  []byte // what its file begins with
 	weights *model.Weights
 	size    int64
-	// have is how many bytes of the file are there, and sum their digest so far.
+	// have is how many bytes of the file are there.
 	have int64
-	sum  hash.Hash
 	// rest are the first bytes of a value whose others have not come.
 	rest []byte
 }
@@ -35,7 +32,7 @@ func newIncoming(spec model.Spec) (*incoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &incoming{header: header, weights: model.NewWeights(spec), size: size, sum: sha256.New()}, nil
+	return &incoming{header: header, weights: model.NewWeights(spec), size: size}, nil
 }
 
 // begin makes ready for a model. What is there of the same one stays.
@@ -46,10 +43,7 @@ func (in *incoming) begin(digest objects.Digest) {
 	}
 }
 
-func (in *incoming) reset() {
-	in.have, in.rest = 0, in.rest[:0]
-	in.sum.Reset()
-}
+func (in *incoming) reset() { in.have, in.rest = 0, in.rest[:0] }
 
 // whole reports whether everything is there.
 func (in *incoming) whole() bool { return in.have == in.size }
@@ -75,7 +69,6 @@ func (in *incoming) add(piece *wire.Piece) error {
 
 // read takes the next bytes of the file.
 func (in *incoming) read(part []byte) error {
-	in.sum.Write(part)
 	at := in.have
 	in.have += int64(len(part))
 	if at < int64(len(in.header)) {
@@ -89,26 +82,12 @@ func (in *incoming) read(part []byte) error {
 	for len(in.rest) > 0 && len(part) > 0 {
 		in.rest, part = append(in.rest, part[0]), part[1:]
 		if len(in.rest) == 4 {
-			in.weights.Flat[next] = math.Float32frombits(binary.LittleEndian.Uint32(in.rest))
+			littleendian.Decode(in.weights.Flat[next:next+1], in.rest)
 			in.rest, next = in.rest[:0], next+1
 		}
 	}
 	values := in.weights.Flat[next : next+len(part)/4]
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*i:]))
-	}
+	littleendian.Decode(values, part)
 	in.rest = append(in.rest, part[4*len(values):]...)
-	return nil
-}
-
-// complete checks a model that has arrived.
-func (in *incoming) complete() error {
-	if !in.whole() {
-		return fmt.Errorf("%w: %d of %d bytes came", errDamaged, in.have, in.size)
-	}
-	if got := objects.Digest(in.sum.Sum(nil)); got != in.digest {
-		in.reset()
-		return fmt.Errorf("%w: the model's digest is %s, expected %s", errDamaged, got, in.digest)
-	}
 	return nil
 }

@@ -2,10 +2,12 @@ package silo
 
 import (
 	"bufio"
-	"crypto/sha256"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"math"
@@ -25,17 +27,18 @@ type update struct {
 	Round int    `json:"round"`
 	// Model is what the training started from.
 	Model objects.Digest `json:"model"`
-	// Digest is that of the file, and Size its size.
-	Digest   objects.Digest `json:"digest"`
-	Size     int64          `json:"size"`
-	Examples int            `json:"examples"`
+	// Ticket names the file. Size and Checksum (CRC-32C) are the file's.
+	Ticket   []byte `json:"ticket"`
+	Size     int64  `json:"size"`
+	Checksum uint32 `json:"checksum"`
+	Examples int    `json:"examples"`
 	// Loss is written as its bits, since it need not be finite.
 	Loss uint64 `json:"loss_bits"`
 }
 
 func (u *update) header() *wire.UploadHeader {
 	return &wire.UploadHeader{
-		Run: u.Run, Round: uint32(u.Round), Digest: u.Digest[:], Size: uint64(u.Size), Examples: uint64(u.Examples),
+		Run: u.Run, Round: uint32(u.Round), Ticket: u.Ticket, Size: uint64(u.Size), Checksum: u.Checksum, Examples: uint64(u.Examples),
 		Loss: math.Float64frombits(u.Loss),
 	}
 }
@@ -47,6 +50,11 @@ const (
 	fileSuffix  = ".safetensors"
 	maxNoteSize = 1 << 16
 )
+
+// ticketSize is the length of the random name of an upload.
+const ticketSize = 16
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // outbox is where an update waits. It holds one at most. Files are not forced to the disk: they survive the end of the
 // process, and after a loss of power the round is trained again.
@@ -60,7 +68,7 @@ func openOutbox(folder string) (outbox, error) {
 }
 
 func (o outbox) path(u *update) string {
-	return filepath.Join(o.folder, filePrefix+u.Digest.String()+fileSuffix)
+	return filepath.Join(o.folder, filePrefix+hex.EncodeToString(u.Ticket)+fileSuffix)
 }
 
 // put keeps an update, and throws away any other.
@@ -79,7 +87,11 @@ func (o outbox) put(u update, weights *model.Weights) (_ *update, err error) {
 			err = fmt.Errorf("%w: %w", ErrFolder, err)
 		}
 	}()
-	sum := sha256.New()
+	u.Ticket = make([]byte, ticketSize)
+	if _, err = rand.Read(u.Ticket); err != nil {
+		return nil, err
+	}
+	sum := crc32.New(castagnoli)
 	out := bufio.NewWriterSize(io.MultiWriter(file, sum), 256<<10)
 	if err = model.WriteSafetensors(out, weights, nil); err != nil {
 		return nil, err
@@ -90,7 +102,7 @@ func (o outbox) put(u update, weights *model.Weights) (_ *update, err error) {
 	if u.Size, err = file.Seek(0, io.SeekCurrent); err != nil {
 		return nil, err
 	}
-	u.Digest = objects.Digest(sum.Sum(nil))
+	u.Checksum = sum.Sum32()
 	if err = file.Close(); err != nil {
 		return nil, err
 	}
@@ -118,7 +130,7 @@ func (o outbox) get(run string, round int, from objects.Digest) (*update, error)
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	var u update
-	if json.Unmarshal(text, &u) != nil || u.Run != run || u.Round != round || u.Model != from || o.check(&u) != nil {
+	if json.Unmarshal(text, &u) != nil || u.Run != run || u.Round != round || u.Model != from || len(u.Ticket) != ticketSize || o.check(&u) != nil {
 		return nil, o.clear()
 	}
 	return &u, nil
@@ -133,21 +145,19 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxNoteSize))
 }
 
-// check reads an update's file and compares its digest.
+// check reads an update's file and compares its checksum.
 func (o outbox) check(u *update) error {
 	file, err := os.Open(o.path(u))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return err
+	sum := crc32.New(castagnoli)
+	n, err := io.Copy(sum, file)
+	if err == nil && (n != u.Size || sum.Sum32() != u.Checksum) {
+		err = fmt.Errorf("%w: %s", errDamaged, o.path(u))
 	}
-	if objects.Digest(sum.Sum(nil)) != u.Digest {
-		return fmt.Errorf("%w: %s", objects.ErrDigest, o.path(u))
-	}
-	return nil
+	return err
 }
 
 // open opens an update's file.

@@ -47,15 +47,15 @@ func (s *Server) upload(ctx context.Context, stream grpc.BidiStreamingServer[wir
 	if _, err := s.caller(ctx, header.GetRun()); err != nil {
 		return err
 	}
-	delivery, err := s.delivery(member, header)
-	if err != nil {
-		return s.refuse(ctx, stream, member, header, err)
+	if len(header.GetTicket()) != ticketSize || header.GetSize() != uint64(s.size) {
+		return s.refuse(ctx, stream, member, header, fmt.Errorf("%w: a file of %d bytes with a ticket of %d, expected %d and %d",
+			federated.ErrWeights, header.GetSize(), len(header.GetTicket()), s.size, ticketSize))
 	}
-	partial, err := s.config.Federation.Objects().Receive(s.name(member), delivery.Update, s.size)
+	partial, err := s.config.Federation.Objects().Receive(s.name(member), string(header.GetTicket()), s.size)
 	if err != nil {
 		return asStatus(err)
 	}
-	err = s.take(ctx, stream, partial, alive)
+	digest, err := s.take(ctx, stream, partial, header.GetChecksum(), alive)
 	if closed := partial.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("%w: %w", objects.ErrWrite, closed)
 	}
@@ -66,55 +66,46 @@ func (s *Server) upload(ctx context.Context, stream grpc.BidiStreamingServer[wir
 		return asStatus(err)
 	}
 	alive()
-	return s.verdict(stream, s.config.Federation.Deliver(ctx, delivery))
-}
-
-// delivery reads a header.
-func (s *Server) delivery(member int, header *wire.UploadHeader) (network.Delivery, error) {
-	digest, err := readDigest(header.GetDigest())
-	if err == nil && header.GetSize() != uint64(s.size) {
-		err = fmt.Errorf("%w: a file of %d bytes, expected %d", federated.ErrWeights, header.GetSize(), s.size)
-	}
-	return network.Delivery{
+	return s.verdict(stream, s.config.Federation.Deliver(ctx, network.Delivery{
 		Round: int(header.GetRound()), Member: member, Update: digest, Examples: count(header.GetExamples()), Loss: header.GetLoss(),
-	}, err
+	}))
 }
 
 // take takes all pieces that are missing.
 func (s *Server) take(ctx context.Context, stream grpc.BidiStreamingServer[wire.UploadRequest, wire.UploadResponse],
-	partial *objects.Partial, alive func()) error {
+	partial *objects.Partial, checksum uint32, alive func()) (digest objects.Digest, err error) {
 	begin := &wire.UploadResponse{What: &wire.UploadResponse_Offset{Offset: uint64(partial.Offset())}}
 	if err := stream.Send(begin); err != nil {
-		return err
+		return digest, err
 	}
 	var part wire.Part
 	defer part.Free()
 	for partial.Offset() < s.size {
 		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+			return digest, context.Cause(ctx)
 		}
 		if err := stream.RecvMsg(&part); err != nil {
 			if err == io.EOF {
 				err = status.Error(codes.DataLoss, "the upload ended too early")
 			}
-			return err
+			return digest, err
 		}
 		if part.Header != nil || part.Piece.Len() == 0 {
-			return fmt.Errorf("%w: expected a piece of the file", wire.ErrMessage)
+			return digest, fmt.Errorf("%w: expected a piece of the file", wire.ErrMessage)
 		}
 		if !part.Piece.Intact() {
-			return status.Error(codes.DataLoss, "a piece was damaged on the way")
+			return digest, status.Error(codes.DataLoss, "a piece was damaged on the way")
 		}
 		offset := count(part.Piece.Offset)
 		for _, data := range part.Piece.Parts() {
-			if err := partial.Write(int64(offset), data); err != nil {
-				return err
+			if err := partial.Add(int64(offset), data); err != nil {
+				return digest, err
 			}
 			offset += len(data)
 		}
 		alive()
 	}
-	return partial.Commit()
+	return partial.Commit(checksum)
 }
 
 // refuse has the Federation put a member out for the round because of what it sent.

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"sync"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -21,8 +22,27 @@ const MaxMessage = MaxPiece + 4096
 // castagnoli is the polynomial that processors compute with.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Pool is where buffers of MaxPiece bytes come from.
-var Pool = mem.NewTieredBufferPool(MaxPiece)
+// Pool is where buffers for pieces come from. Unlike gRPC's pools it does not clear them.
+var Pool mem.BufferPool = &pool{}
+
+type pool struct{ free sync.Pool }
+
+// Get returns a buffer of some length, up to MaxPiece.
+func (p *pool) Get(length int) *[]byte {
+	if buffer, ok := p.free.Get().(*[]byte); ok && length <= cap(*buffer) {
+		*buffer = (*buffer)[:length]
+		return buffer
+	}
+	buffer := make([]byte, length, max(length, MaxPiece))
+	return &buffer
+}
+
+// Put takes a buffer back.
+func (p *pool) Put(buffer *[]byte) {
+	if cap(*buffer) >= MaxPiece {
+		p.free.Put(buffer)
+	}
+}
 
 // Piece is a Chunk that was not copied: its data lies in buffers that gRPC lent.
 type Piece struct {

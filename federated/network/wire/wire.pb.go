@@ -935,7 +935,7 @@ type Task struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Counts from 1.
 	Round uint32 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
-	// SHA-256 of the model to start from.
+	// SHA-256 of the file of the model to start from.
 	Model []byte `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
 	// The number of data points to train on: what the silo declared.
 	Contribution  uint64 `protobuf:"varint,3,opt,name=contribution,proto3" json:"contribution,omitempty"`
@@ -1242,12 +1242,14 @@ type UploadHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	Round uint32                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
-	// SHA-256 and size of the file.
-	Digest []byte `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
-	Size   uint64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// Names the file, so that a broken upload goes on where it stopped: 16 random bytes.
+	Ticket []byte `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// Size and CRC-32C of the file.
+	Size     uint64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Checksum uint32 `protobuf:"fixed32,5,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	// On how many data points the silo trained, and the mean loss of its last epoch.
-	Examples      uint64  `protobuf:"varint,5,opt,name=examples,proto3" json:"examples,omitempty"`
-	Loss          float64 `protobuf:"fixed64,6,opt,name=loss,proto3" json:"loss,omitempty"`
+	Examples      uint64  `protobuf:"varint,6,opt,name=examples,proto3" json:"examples,omitempty"`
+	Loss          float64 `protobuf:"fixed64,7,opt,name=loss,proto3" json:"loss,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1296,9 +1298,9 @@ func (x *UploadHeader) GetRound() uint32 {
 	return 0
 }
 
-func (x *UploadHeader) GetDigest() []byte {
+func (x *UploadHeader) GetTicket() []byte {
 	if x != nil {
-		return x.Digest
+		return x.Ticket
 	}
 	return nil
 }
@@ -1306,6 +1308,13 @@ func (x *UploadHeader) GetDigest() []byte {
 func (x *UploadHeader) GetSize() uint64 {
 	if x != nil {
 		return x.Size
+	}
+	return 0
+}
+
+func (x *UploadHeader) GetChecksum() uint32 {
+	if x != nil {
+		return x.Checksum
 	}
 	return 0
 }
@@ -1640,14 +1649,15 @@ const file_federated_network_wire_wire_proto_rawDesc = "" +
 	"\rUploadRequest\x12<\n" +
 	"\x06header\x18\x01 \x01(\v2\".grange.federation.v1.UploadHeaderH\x00R\x06header\x123\n" +
 	"\x05chunk\x18\x02 \x01(\v2\x1b.grange.federation.v1.ChunkH\x00R\x05chunkB\x06\n" +
-	"\x04what\"\x92\x01\n" +
+	"\x04what\"\xae\x01\n" +
 	"\fUploadHeader\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\rR\x05round\x12\x16\n" +
-	"\x06digest\x18\x03 \x01(\fR\x06digest\x12\x12\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x04R\x04size\x12\x1a\n" +
-	"\bexamples\x18\x05 \x01(\x04R\bexamples\x12\x12\n" +
-	"\x04loss\x18\x06 \x01(\x01R\x04loss\"m\n" +
+	"\bchecksum\x18\x05 \x01(\aR\bchecksum\x12\x1a\n" +
+	"\bexamples\x18\x06 \x01(\x04R\bexamples\x12\x12\n" +
+	"\x04loss\x18\a \x01(\x01R\x04loss\"m\n" +
 	"\x0eUploadResponse\x12\x18\n" +
 	"\x06offset\x18\x01 \x01(\x04H\x00R\x06offset\x129\n" +
 	"\averdict\x18\x02 \x01(\v2\x1d.grange.federation.v1.VerdictH\x00R\averdictB\x06\n" +

@@ -39,7 +39,7 @@ func TestHandWrittenEncodingIsProtobuf(t *testing.T) {
 			same(t, wire.UploadPart(piece(offset, data[:n])), &wire.UploadRequest{What: &wire.UploadRequest_Chunk{Chunk: chunk}})
 		}
 	}
-	header := &wire.UploadHeader{Run: "run", Round: 3, Digest: data[:32], Size: 9, Examples: 7, Loss: 0.5}
+	header := &wire.UploadHeader{Run: "run", Round: 3, Ticket: data[:16], Size: 9, Checksum: 8, Examples: 7, Loss: 0.5}
 	same(t, &wire.Part{Header: header}, &wire.UploadRequest{What: &wire.UploadRequest_Header{Header: header}})
 }
 
@@ -138,7 +138,7 @@ func TestMalformedPieces(t *testing.T) {
 func FuzzPart(f *testing.F) {
 	for _, p := range []*wire.Part{
 		wire.UploadPart(piece(5, []byte("hello"))), wire.UploadPart(piece(0, nil)),
-		{Header: &wire.UploadHeader{Run: "r", Round: 1, Digest: make([]byte, 32), Size: 5}},
+		{Header: &wire.UploadHeader{Run: "r", Round: 1, Ticket: make([]byte, 16), Size: 5}},
 	} {
 		encoded, err := p.Encode()
 		if err != nil {
