@@ -233,11 +233,17 @@ func code(err error) int {
 	return -1
 }
 
+// refusal is an error that ends a transaction though nothing is wrong with the database.
+type refusal struct{ error }
+
 // explain says what an error of the database is to the caller.
 func (s *Store) explain(doing string, err error) error {
+	var refused refusal
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refused):
+		return refused.error
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrVersion), errors.Is(err, ErrOther):
 		return err
 	case code(err) == sqlite3.SQLITE_CORRUPT, code(err) == sqlite3.SQLITE_NOTADB:
