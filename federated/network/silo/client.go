@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -64,6 +65,21 @@ func dial(address string, config *tls.Config, pace Pace) (*grpc.ClientConn, erro
 // of the token.
 func Enrol(ctx context.Context, address string, config *tls.Config, token string, request []byte) (member string, certificates []byte, err error) {
 	pace := Pace{}.withDefaults()
+	// gRPC keeps only the words of a failed handshake.
+	config = config.Clone()
+	verify := config.VerifyConnection
+	var mutex sync.Mutex
+	var distrust error
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if verify == nil {
+			return nil
+		}
+		err := verify(state)
+		mutex.Lock()
+		defer mutex.Unlock()
+		distrust = err
+		return err
+	}
 	connection, err := dial(address, config, pace)
 	if err != nil {
 		return "", nil, err
@@ -73,7 +89,15 @@ func Enrol(ctx context.Context, address string, config *tls.Config, token string
 	defer cancel()
 	response, err := wire.NewEnrolmentClient(connection).Enrol(ctx, &wire.EnrolRequest{Token: token, Request: request})
 	if err != nil {
-		return "", nil, refused(err)
+		mutex.Lock()
+		defer mutex.Unlock()
+		if distrust != nil {
+			return "", nil, distrust
+		}
+		if err = refused(err); !final(err) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %s", ErrUnreachable, words(err))
+		}
+		return "", nil, err
 	}
 	return response.GetMember(), response.GetCertificates(), nil
 }
@@ -96,7 +120,7 @@ func refused(err error) error {
 
 // final reports whether an error will be the same next time.
 func final(err error) bool {
-	for _, e := range []error{ErrTerms, ErrRejected, ErrElsewhere, ErrRun, ErrFolder} {
+	for _, e := range []error{ErrTerms, ErrRejected, ErrElsewhere, ErrRun, ErrFolder, ErrUnreachable} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -27,6 +27,8 @@ var (
 	ErrElsewhere = errors.New("silo: another process takes part as this member")
 	// ErrRun is a run that failed at the coordinator.
 	ErrRun = errors.New("silo: the run failed")
+	// ErrUnreachable is a coordinator that does not answer, where nobody tries again.
+	ErrUnreachable = errors.New("silo: the coordinator cannot be reached")
 	// ErrFolder is a silo's folder that cannot be used.
 	ErrFolder = errors.New("silo: cannot use the silo's folder")
 )
