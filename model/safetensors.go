@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
+
+	"grange/internal/littleendian"
 )
 
 // ErrFormat is returned for bytes that are not a safetensors file, or not one
@@ -39,15 +40,8 @@ func WriteSafetensors(out io.Writer, w *Weights, metadata map[string]string) err
 	if _, err := out.Write(header); err != nil {
 		return fmt.Errorf("write safetensors header: %w", err)
 	}
-	buffer := make([]byte, 0, 1<<16)
-	for part := range slices.Chunk(w.Flat, 1<<14) {
-		buffer = buffer[:0]
-		for _, v := range part {
-			buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(v))
-		}
-		if _, err := out.Write(buffer); err != nil {
-			return fmt.Errorf("write safetensors data: %w", err)
-		}
+	if err := littleendian.Write(out, w.Flat); err != nil {
+		return fmt.Errorf("write safetensors data: %w", err)
 	}
 	return nil
 }
@@ -92,21 +86,12 @@ func ReadSafetensors(in io.Reader, spec Spec) (*Weights, map[string]string, erro
 		return nil, nil, err
 	}
 	w := NewWeights(spec)
-	buffer := make([]byte, 1<<16)
 	for _, i := range order {
-		values := w.Tensor(i)
-		for len(values) > 0 {
-			part := buffer[:min(4*len(values), len(buffer))]
-			if _, err := io.ReadFull(in, part); err != nil {
-				return nil, nil, fmt.Errorf("%w: tensor %s: %w", ErrFormat, spec.Tensors[i].Name, truncated(err))
-			}
-			for j := range len(part) / 4 {
-				values[j] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*j:]))
-			}
-			values = values[len(part)/4:]
+		if err := littleendian.Read(in, w.Tensor(i)); err != nil {
+			return nil, nil, fmt.Errorf("%w: tensor %s: %w", ErrFormat, spec.Tensors[i].Name, truncated(err))
 		}
 	}
-	if extra, err := in.Read(buffer[:1]); extra != 0 {
+	if extra, err := in.Read(make([]byte, 1)); extra != 0 {
 		return nil, nil, fmt.Errorf("%w: bytes after the last tensor", ErrFormat)
 	} else if err != nil && err != io.EOF {
 		return nil, nil, fmt.Errorf("read safetensors: %w", err)

@@ -3,7 +3,6 @@ package network
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"grange/federated"
 	"grange/federated/network/objects"
+	"grange/internal/littleendian"
 	"grange/model"
 )
 
@@ -190,33 +190,22 @@ func (f *Federation) sameTensors(file *os.File) error {
 
 // Read is that of federated.Values.
 func (s *stored) Read(values []float32, position int) error {
-	buffer := make([]byte, 4*min(len(values), 1<<16))
-	for len(values) > 0 {
-		part := buffer[:4*min(len(values), 1<<16)]
-		if _, err := s.file.ReadAt(part, s.header+4*int64(position)); err != nil {
-			return fmt.Errorf("reading an update: %w", err)
-		}
-		for i := range len(part) / 4 {
-			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*i:]))
-		}
-		values, position = values[len(part)/4:], position+len(part)/4
+	if err := littleendian.ReadAt(s.file, values, s.header+4*int64(position)); err != nil {
+		return fmt.Errorf("reading an update: %w", err)
 	}
 	return nil
 }
 
-// finite reports a value that is not a number or infinite: one whose exponent is all ones.
+// finite reports a value that is not a number or infinite.
 func (s *stored) finite() error {
-	const exponent = 0x7f80_0000
 	buffer := make([]byte, 1<<18)
 	for at := int64(0); at < 4*int64(s.values); at += int64(len(buffer)) {
 		part := buffer[:min(int64(len(buffer)), 4*int64(s.values)-at)]
 		if _, err := s.file.ReadAt(part, s.header+at); err != nil {
 			return fmt.Errorf("reading an update: %w", err)
 		}
-		for i := 0; i < len(part); i += 4 {
-			if binary.LittleEndian.Uint32(part[i:])&exponent == exponent {
-				return fmt.Errorf("%w: value %d", federated.ErrNotFinite, (at+int64(i))/4+1)
-			}
+		if position, finite := littleendian.Finite(part); !finite {
+			return fmt.Errorf("%w: value %d", federated.ErrNotFinite, at/4+int64(position)+1)
 		}
 	}
 	return nil

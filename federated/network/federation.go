@@ -36,6 +36,8 @@ type Federation struct {
 	last []*Delivery
 	// resumed are the updates of the round under way that an earlier process had accepted.
 	resumed []Delivery
+	// syncing tells when the last model is on the disk; nil before the first.
+	syncing chan error
 	over    bool
 	failure error
 }
@@ -109,6 +111,9 @@ func (f *Federation) restore(saved Saved) error {
 		f.declarations[d.Member] = &d
 	}
 	f.finished, f.resumed = saved.Finished, saved.Deliveries
+	for len(f.finished) > 0 && !f.intact(f.finished[len(f.finished)-1]) {
+		f.finished, f.resumed = f.finished[:len(f.finished)-1], nil
+	}
 	if err := f.sweep(); err != nil {
 		return err
 	}
@@ -118,9 +123,6 @@ func (f *Federation) restore(saved Saved) error {
 		return err
 	}
 	f.model = f.finished[len(f.finished)-1].Model
-	if err := f.config.Objects.Check(f.model); err != nil {
-		return fmt.Errorf("the model after round %d: %w", len(f.finished), err)
-	}
 	stored, err := f.stored(f.model)
 	if err != nil {
 		return fmt.Errorf("the model after round %d: %w", len(f.finished), err)
@@ -128,6 +130,16 @@ func (f *Federation) restore(saved Saved) error {
 	defer stored.Close()
 	f.global = f.config.Initial.Clone()
 	return stored.Read(f.global.Flat, 0)
+}
+
+// intact says whether the model of a finished round is still what it was. After a power failure the last one may not be:
+// then the round before it is gone on from.
+func (f *Federation) intact(finished Finished) bool {
+	err := f.config.Objects.Check(finished.Model)
+	if err != nil {
+		f.note(Lost, finished.Round.Round, -1, err.Error())
+	}
+	return err == nil
 }
 
 // sweep removes files that nothing in the record speaks of, as of updates whose member was never answered.

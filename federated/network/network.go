@@ -84,6 +84,7 @@ const (
 	Late         Kind = "late"    // a round went on without the member
 	RoundBegun   Kind = "round begun"
 	RoundEnded   Kind = "round ended"
+	Lost         Kind = "lost" // a finished round whose model is damaged or gone
 	RunEnded     Kind = "run ended"
 )
 
@@ -116,7 +117,7 @@ type Record interface {
 	Declare(ctx context.Context, d Declaration) error
 	// Deliver keeps an accepted update of the round under way.
 	Deliver(ctx context.Context, d Delivery) error
-	// Finish keeps a finished round.
+	// Finish keeps a finished round, also instead of one with the same number that was lost.
 	Finish(ctx context.Context, f Finished) error
 	// End keeps how the run ended: nil for well.
 	End(ctx context.Context, failure error) error

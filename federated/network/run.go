@@ -17,6 +17,9 @@ var errLate = errors.New("nothing came before the deadline")
 // Done, unless it was cancelled: then the run can be taken up again.
 func (f *Federation) Run(ctx context.Context) (*federated.Result, error) {
 	err := f.run(ctx)
+	if synced := f.synced(); err == nil {
+		err = synced
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrRecord) || errors.Is(err, objects.ErrWrite)) {
@@ -186,6 +189,9 @@ func (f *Federation) finish(ctx context.Context, round *openRound) error {
 	if err != nil {
 		return fmt.Errorf("evaluating round %d: %w", aggregate.Round, err)
 	}
+	if err := f.synced(); err != nil {
+		return fmt.Errorf("the model after round %d: %w", aggregate.Round-1, err)
+	}
 	digest, err := f.config.Objects.Put(f.writer(aggregate.After))
 	if err != nil {
 		return fmt.Errorf("the model after round %d: %w", aggregate.Round, err)
@@ -207,9 +213,27 @@ func (f *Federation) finish(ctx context.Context, round *openRound) error {
 		return fmt.Errorf("%w: round %d: %w", ErrRecord, aggregate.Round, err)
 	}
 	f.finished, f.global, f.model = append(f.finished, finished), aggregate.After, digest
+	f.sync(digest)
 	f.note(RoundEnded, aggregate.Round, -1, fmt.Sprintf("accuracy %.4f, %d of %d members", score.Accuracy,
 		len(aggregate.Updates), len(aggregate.Updates)+len(aggregate.Absent)))
 	return f.tidy(round)
+}
+
+// sync begins to put a model on the disk, which the next round need not wait for: a killed process loses nothing that it
+// has written, only a power failure does, and then the round is done again.
+func (f *Federation) sync(digest objects.Digest) {
+	f.syncing = make(chan error, 1)
+	go func(done chan<- error) { done <- f.config.Objects.Sync(digest) }(f.syncing)
+}
+
+// synced waits until the last model is on the disk.
+func (f *Federation) synced() error {
+	if f.syncing == nil {
+		return nil
+	}
+	err := <-f.syncing
+	f.syncing = nil
+	return err
 }
 
 // aggregate averages the updates, in member order, reading them from their files.

@@ -111,6 +111,19 @@ func (s *Store) Check(d Digest) error {
 	return nil
 }
 
+// Sync has an object put on the disk, where it survives a power failure.
+func (s *Store) Sync(d Digest) error {
+	file, err := s.Open(d)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrite, err)
+	}
+	return nil
+}
+
 // Remove removes an object. One that is not there is no error.
 func (s *Store) Remove(d Digest) error {
 	err := os.Remove(s.path(d))
@@ -120,7 +133,8 @@ func (s *Store) Remove(d Digest) error {
 	return err
 }
 
-// Put writes an object whose digest is not known beforehand.
+// Put writes an object whose digest is not known beforehand. Like one that was received it survives the end of this
+// process, but that of the machine only after Sync.
 func (s *Store) Put(write func(io.Writer) error) (_ Digest, err error) {
 	file, err := os.CreateTemp(filepath.Join(s.folder, "partial"), "put-*")
 	if err != nil {
@@ -136,9 +150,6 @@ func (s *Store) Put(write func(io.Writer) error) (_ Digest, err error) {
 	buffer := bufio.NewWriterSize(io.MultiWriter(file, sum), 1<<20)
 	if err = write(buffer); err == nil {
 		err = buffer.Flush()
-	}
-	if err == nil {
-		err = file.Sync()
 	}
 	if err == nil {
 		err = file.Close()
