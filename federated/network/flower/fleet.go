@@ -244,4 +244,6 @@ func (f *fleet) settle(ctx context.Context, n *node) error {
 }
 
 // ids lists the objects of an answer's tree.
-func (f *fleet) ids(tree *protocol.ObjectTree) ([]record.ID, error) { return record.Flatten(tree, f.limit) }
+func (f *fleet) ids(tree *protocol.ObjectTree) ([]record.ID, error) {
+	return record.Flatten(tree, f.limit)
+}

@@ -191,12 +191,9 @@ func (s *Server) deliver(ctx context.Context, round, member int, examples int64,
 	}))
 }
 
-// count is a number of examples as an int: one that is out of all bounds is none.
+// count is a number of examples as an int; one that is out of all bounds stays so.
 func count(examples int64) int {
-	if examples < 0 || examples > 1<<31-1 {
-		return 0
-	}
-	return int(examples)
+	return int(min(max(examples, 0), 1<<31-1))
 }
 
 // settled drops errors after which there is nothing left to do for a round.

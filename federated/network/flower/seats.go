@@ -45,7 +45,9 @@ func (s *seats) take(address netip.Addr, leave context.CancelCauseFunc) (*place,
 	for _, suits := range []func(*place) bool{
 		func(p *place) bool { return p.leave == nil && p.Address.IsValid() && p.Address == address },
 		func(p *place) bool { return p.Address.IsValid() && p.Address == address && s.bound(address) == 1 },
-		func(p *place) bool { return p.leave == nil && !p.Address.IsValid() && p.last.IsValid() && p.last == address },
+		func(p *place) bool {
+			return p.leave == nil && !p.Address.IsValid() && p.last.IsValid() && p.last == address
+		},
 		func(p *place) bool { return p.leave == nil && !p.Address.IsValid() },
 	} {
 		for _, p := range s.list {
