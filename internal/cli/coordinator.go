@@ -18,6 +18,7 @@ import (
 	"grange/federated"
 	"grange/federated/network"
 	"grange/federated/network/coordinator"
+	"grange/federated/network/flower"
 	"grange/federated/network/identity"
 	"grange/federated/network/objects"
 	"grange/federated/network/store"
@@ -389,6 +390,8 @@ func coordinatorError(err error, folder string) error {
 			return hint(exitFailed, "stop what listens there, or choose another port: --listen :9443")
 		}
 		return hint(exitUsage, "--listen ADDRESS:PORT with an address of this machine; :8443 is all of them")
+	case errors.Is(err, flower.ErrOptions):
+		return hint(exitUsage, "grange coordinator start --help explains the options for Flower's clients")
 	case errors.Is(err, updates.ErrOther):
 		return hint(exitUsage, "give --keep-updates another folder: nothing in the one you gave was changed")
 	case errors.Is(err, updates.ErrWrite):

@@ -168,9 +168,11 @@ func (c *Coordinator) serve() error {
 		return err
 	}
 	if c.config.Guests != nil {
-		if c.guests, err = c.config.Guests(c.federation, c.registrar); err != nil {
+		guests, err := c.config.Guests(c.federation, c.registrar)
+		if err != nil {
 			return err
 		}
+		c.guests = guests
 	}
 	options := append(silo.ServerOptions(silos.Pace), grpc.Creds(listen.Credentials()))
 	c.members = grpc.NewServer(options...)
@@ -181,7 +183,8 @@ func (c *Coordinator) serve() error {
 		c.guests.Register(c.open)
 	}
 	c.pages = &http.Server{
-		Handler: c.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: c.handler(), MaxHeaderBytes: 16 << 10, ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(c.config.Log.Handler(), slog.LevelDebug),
 	}
 	for _, serve := range []func() error{
@@ -191,9 +194,13 @@ func (c *Coordinator) serve() error {
 		func() error { return c.pages.Serve(c.listener.HTTP()) },
 	} {
 		c.serving.Go(func() {
-			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
-				c.config.Log.Error("a server ended", "reason", err)
+			err := serve()
+			for _, normal := range []error{nil, net.ErrClosed, http.ErrServerClosed, grpc.ErrServerStopped} {
+				if errors.Is(err, normal) {
+					return
+				}
 			}
+			c.config.Log.Error("a server ended", "reason", err)
 		})
 	}
 	return nil
