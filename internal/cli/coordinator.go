@@ -141,7 +141,7 @@ func emptyFolder(folder string) error {
 		return fmt.Errorf("%w: %w", identity.ErrFolder, err)
 	}
 	for _, entry := range entries {
-		if entry.Name() != "identity" {
+		if entry.Name() != "identity" && entry.Name() != store.Unfinished {
 			return &usageError{problem: fmt.Sprintf("%s is not empty: it has %s", folder, entry.Name()), try: "name a folder that does not exist yet"}
 		}
 	}
@@ -256,6 +256,9 @@ func coordinatorURL(ctx context.Context, record *store.Store) (string, error) {
 	address, err := record.Get(ctx, coordinator.AddressSetting)
 	if err != nil {
 		return "", err
+	}
+	if host == "" { // an init that was stopped at the very end
+		host = "localhost"
 	}
 	port := defaultPort
 	if _, p, err := net.SplitHostPort(address); err == nil {
