@@ -117,6 +117,9 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 		return nil, err
 	}
 	c.registrar = &identity.Registrar{Authority: authority, Ledger: c.record}
+	if err := c.recall(ctx); err != nil {
+		return nil, err
+	}
 	if err := c.openFederation(ctx); err != nil {
 		return nil, err
 	}
@@ -139,6 +142,24 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 		}
 	}
 	return c, c.serve()
+}
+
+// recall finds out, for a run that has ended before, which members have left since.
+func (c *Coordinator) recall(ctx context.Context) error {
+	run, err := c.record.Latest(ctx)
+	if err != nil || run == nil || run.Ended == nil {
+		return err
+	}
+	notes, err := c.record.Notes(ctx, run, 0, 0)
+	for _, n := range notes {
+		switch n.Kind {
+		case network.RunEnded:
+			clear(c.told)
+		case network.Disconnected:
+			c.told[n.Member] = true
+		}
+	}
+	return err
 }
 
 func (c *Coordinator) openFederation(ctx context.Context) (err error) {
@@ -237,6 +258,8 @@ func (c *Coordinator) note(n network.Note) {
 	c.log(n)
 	c.mutex.Lock()
 	switch {
+	case n.Kind == network.RoundBegun:
+		clear(c.told)
 	case n.Kind == network.RunEnded:
 		c.over = true
 	case n.Kind == network.Disconnected && c.over:
