@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long tests wait for what must happen.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // fit answers an instruction to train.
 type fit func(ins *protocol.ServerMessage_FitIns) *protocol.ClientMessage_FitRes
