@@ -168,6 +168,9 @@ func (j Job) engine() Engine {
 	return j.Engine
 }
 
+// CPU is the engine that trains on this machine's processors: with so many of them (0: all) and a kernel ("": the fastest).
+func CPU(workers int, kernel string) Engine { return processors{workers, kernel} }
+
 // processors is the engine that trains on the CPU.
 type processors struct {
 	workers int

@@ -64,6 +64,15 @@ func ReadAt(in io.ReaderAt, values []float32, offset int64) error {
 	return nil
 }
 
+// Decode fills values from as many bytes as they take.
+func Decode(values []float32, bytes []byte) {
+	to := view(values)
+	copy(to, bytes[:len(to)])
+	if !native {
+		swap(to)
+	}
+}
+
 // view is the memory of values as bytes, in the machine's order.
 func view(values []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))

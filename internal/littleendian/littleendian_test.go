@@ -85,3 +85,12 @@ func TestFinite(t *testing.T) {
 		}
 	}
 }
+
+func TestDecode(t *testing.T) {
+	values := []float32{1, -2.5, 3e-9}
+	got := make([]float32, 2)
+	Decode(got, want(values))
+	if !slices.Equal(bits(got), bits(values[:2])) {
+		t.Errorf("got %v", got)
+	}
+}

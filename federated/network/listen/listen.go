@@ -1,8 +1,9 @@
 // Package listen serves gRPC and HTTP/1.1 on one port.
 //
 // The first byte of a connection tells TLS from anything else. Under TLS, a client that knows HTTP/1.1 (curl, Prometheus,
-// a browser) is handed to the HTTP server, and one that speaks HTTP/2 only (gRPC) to the gRPC server. HTTP/2 without TLS
-// is accepted only if it was switched on; whatever else comes is hung up on.
+// a browser) is handed to the HTTP server, and one that speaks HTTP/2 only (gRPC) to a gRPC server: one for members, who
+// have shown a certificate that was verified, and one for everybody else. HTTP/2 without TLS is accepted only if it was
+// switched on; whatever else comes is hung up on.
 //
 // Until it is handed over a connection has a deadline, and there may be only so many of them, in all and from one host:
 // whoever opens connections and says nothing keeps nobody else out for long.
@@ -39,12 +40,13 @@ type Config struct {
 
 // Listener takes connections and hands them over.
 type Listener struct {
-	config Config
-	inner  net.Listener
-	grpc   *branch
-	http   *branch
-	closed chan struct{}
-	once   sync.Once
+	config  Config
+	inner   net.Listener
+	members *branch
+	grpc    *branch
+	http    *branch
+	closed  chan struct{}
+	once    sync.Once
 
 	in, out atomic.Int64
 
@@ -68,11 +70,14 @@ func New(inner net.Listener, config Config) *Listener {
 	fallback(&config.Pending, 512)
 	fallback(&config.PerHost, 128)
 	l := &Listener{config: config, inner: inner, closed: make(chan struct{}), hosts: map[string]int{}}
-	l.grpc, l.http = newBranch(inner.Addr()), newBranch(inner.Addr())
+	l.members, l.grpc, l.http = newBranch(inner.Addr()), newBranch(inner.Addr()), newBranch(inner.Addr())
 	return l
 }
 
-// GRPC is the listener for a gRPC server made with Credentials.
+// Members is the listener for a gRPC server, made with Credentials, for clients with a certificate that was verified.
+func (l *Listener) Members() net.Listener { return l.members }
+
+// GRPC is the listener for a gRPC server, made with Credentials, for clients without a certificate.
 func (l *Listener) GRPC() net.Listener { return l.grpc }
 
 // HTTP is the listener for an HTTP server. Its connections are TLS already: call Serve, not ServeTLS.
@@ -124,7 +129,7 @@ func (l *Listener) Close() error {
 	var err error
 	l.once.Do(func() {
 		close(l.closed)
-		err = errors.Join(l.inner.Close(), l.grpc.Close(), l.http.Close())
+		err = errors.Join(l.inner.Close(), l.members.Close(), l.grpc.Close(), l.http.Close())
 	})
 	return err
 }
@@ -206,10 +211,14 @@ func (l *Listener) recognise(conn *counted) (*branch, net.Conn, error) {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if secure.ConnectionState().NegotiatedProtocol == "h2" {
-		return l.grpc, secure, nil
+	state := secure.ConnectionState()
+	switch {
+	case state.NegotiatedProtocol != "h2":
+		return l.http, secure, nil
+	case len(state.VerifiedChains) > 0:
+		return l.members, secure, nil
 	}
-	return l.http, secure, nil
+	return l.grpc, secure, nil
 }
 
 // branch is the listener of one of the two servers.

@@ -22,12 +22,14 @@ import (
 
 	"grange/federated/network/identity"
 	"grange/federated/network/listen"
+	"grange/federated/network/store"
 )
 
 // server is a gRPC and an HTTP server on one port.
 type server struct {
 	*listen.Listener
 	address string
+	office  *identity.Registrar
 	roots   *x509.CertPool
 	refused chan error
 	peers   chan credentials.AuthInfo
@@ -39,12 +41,19 @@ func serve(t *testing.T, change func(*listen.Config)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := t.TempDir()
+	record, err := store.Create(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { record.Close() })
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{address: inner.Addr().String(), roots: x509.NewCertPool(), refused: make(chan error, 1000), peers: make(chan credentials.AuthInfo, 1000)}
 	s.roots.AppendCertsFromPEM(authority.PEM())
+	s.office = &identity.Registrar{Authority: authority, Ledger: record}
 	config := listen.Config{TLS: authority.Config(), Refused: func(_ net.Addr, reason error) { s.refused <- reason }}
 	if change != nil {
 		change(&config)
@@ -57,6 +66,10 @@ func serve(t *testing.T, change func(*listen.Config)) *server {
 			return handler(ctx, request)
 		}))
 	healthpb.RegisterHealthServer(calls, health.NewServer())
+	members := grpc.NewServer(grpc.Creds(listen.Credentials()))
+	known := health.NewServer()
+	known.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING) // tells the two apart
+	healthpb.RegisterHealthServer(members, known)
 	pages := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil {
 			t.Error("a page without TLS")
@@ -64,25 +77,36 @@ func serve(t *testing.T, change func(*listen.Config)) *server {
 		io.WriteString(w, r.Proto)
 	})}
 	go calls.Serve(s.GRPC())
+	go members.Serve(s.Members())
 	go pages.Serve(s.HTTP())
 	go s.Serve()
 	t.Cleanup(func() {
 		s.Close()
 		calls.Stop()
+		members.Stop()
 		pages.Close()
 	})
 	return s
 }
 
+// check asks the open server.
 func check(t *testing.T, address string, with credentials.TransportCredentials) error {
+	t.Helper()
+	answer, err := ask(t, address, with)
+	if err == nil && answer.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Error("the members' server answered")
+	}
+	return err
+}
+
+func ask(t *testing.T, address string, with credentials.TransportCredentials) (*healthpb.HealthCheckResponse, error) {
 	t.Helper()
 	client, err := grpc.NewClient(address, grpc.WithTransportCredentials(with))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	_, err = healthpb.NewHealthClient(client).Check(t.Context(), &healthpb.HealthCheckRequest{})
-	return err
+	return healthpb.NewHealthClient(client).Check(t.Context(), &healthpb.HealthCheckRequest{})
 }
 
 func (s *server) page(t *testing.T, http2 bool) (string, error) {
@@ -119,6 +143,34 @@ func TestOnePortForBoth(t *testing.T) {
 	}
 	if err := <-s.refused; !errors.Is(err, listen.ErrRefused) || !strings.Contains(err.Error(), "without TLS") {
 		t.Errorf("refused: %v", err)
+	}
+}
+
+func TestMembersHaveAServerOfTheirOwn(t *testing.T) {
+	s := serve(t, nil)
+	token, _, err := s.office.Invite(t.Context(), "north", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	request, err := identity.Request(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, certificates, err := s.office.Enrol(t.Context(), token.Text(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, err := token.Accept(folder, certificates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := ask(t, s.address, credentials.NewTLS(card.Config()))
+	if err != nil || answer.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("%v, %v", answer, err)
+	}
+	if err := check(t, s.address, credentials.NewTLS(token.FirstContact())); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -175,42 +177,69 @@ func (s *Store) rename(from string, d Digest) error {
 // Partial is an object that arrives in pieces.
 type Partial struct {
 	store *Store
-	want  Digest
+	path  string
 	size  int64
-	owner string
 	file  *os.File
 	sum   hash.Hash
-	have  int64
+	// checksum is the CRC-32C of what is there.
+	checksum uint32
+	have     int64
 }
 
-// Receive begins or goes on with an object that somebody is sending: what the owner sent of it before is there, and
-// Offset says how much. Close it in any case.
-func (s *Store) Receive(owner string, want Digest, size int64) (*Partial, error) {
-	name := want.String()
-	tag := sha256.Sum256([]byte(owner))
-	path := filepath.Join(s.folder, "partial", name+"-"+hex.EncodeToString(tag[:8]))
-	s.mutex.Lock()
-	busy := s.writing[path]
-	s.writing[path] = true
-	s.mutex.Unlock()
-	if busy {
-		return nil, fmt.Errorf("%w: %s", ErrBusy, name)
+// Receive begins or goes on with an object that somebody is sending: what the owner sent under the same ticket before is
+// there, and Offset says how much. What it sent under another is thrown away, so that nobody can fill the disk with
+// beginnings. Close it in any case.
+func (s *Store) Receive(owner, ticket string, size int64) (*Partial, error) {
+	who, what := sha256.Sum256([]byte(owner)), sha256.Sum256([]byte(ticket))
+	prefix := filepath.Join(s.folder, "partial", "from-"+hex.EncodeToString(who[:8])+"-")
+	path := prefix + hex.EncodeToString(what[:])
+	if err := s.claim(prefix, path); err != nil {
+		return nil, err
 	}
-	p := &Partial{store: s, want: want, size: size, owner: path, sum: sha256.New()}
-	if err := p.open(path); err != nil {
+	p := &Partial{store: s, path: path, size: size, sum: sha256.New()}
+	if err := p.open(); err != nil {
 		p.release()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Partial) open(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// claim takes the right to write a partial object, and removes others whose names begin alike.
+func (s *Store) claim(prefix, path string) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	others, err := filepath.Glob(globbed.Replace(prefix) + "*")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWrite, err)
 	}
-	if p.have, err = io.Copy(p.sum, file); err == nil && p.have > p.size {
-		p.have = 0
+	for _, other := range append(others, path) {
+		switch {
+		case s.writing[other]:
+			return fmt.Errorf("%w: %s", ErrBusy, filepath.Base(other))
+		case other == path:
+		default:
+			if err := os.Remove(other); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: %w", ErrWrite, err)
+			}
+		}
+	}
+	s.writing[path] = true
+	return nil
+}
+
+// globbed makes a path a pattern that matches it alone.
+var globbed = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+func (p *Partial) open() error {
+	file, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrWrite, err)
+	}
+	checksum := crc32.New(castagnoli)
+	p.have, err = io.Copy(io.MultiWriter(p.sum, checksum), file)
+	p.checksum = checksum.Sum32()
+	if err == nil && p.have > p.size {
+		p.have, p.checksum = 0, 0
 		p.sum.Reset()
 		if err = file.Truncate(0); err == nil {
 			_, err = file.Seek(0, io.SeekStart)
@@ -224,11 +253,19 @@ func (p *Partial) open(path string) error {
 	return nil
 }
 
+// digest adds bytes to the digest and the checksum.
+func (p *Partial) digest(piece []byte) {
+	p.sum.Write(piece)
+	p.checksum = crc32.Update(p.checksum, castagnoli, piece)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // Offset is how many bytes are there.
 func (p *Partial) Offset() int64 { return p.have }
 
-// Write takes the next piece, which must begin at offset.
-func (p *Partial) Write(offset int64, piece []byte) error {
+// Add takes the next piece, which must begin at offset.
+func (p *Partial) Add(offset int64, piece []byte) error {
 	switch {
 	case offset != p.have:
 		return fmt.Errorf("%w: it begins at %d, expected %d", ErrOffset, offset, p.have)
@@ -236,7 +273,7 @@ func (p *Partial) Write(offset int64, piece []byte) error {
 		return fmt.Errorf("%w: %d bytes were announced", ErrSize, p.size)
 	}
 	n, err := p.file.Write(piece)
-	p.sum.Write(piece[:n])
+	p.digest(piece[:n])
 	p.have += int64(n)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWrite, err)
@@ -244,19 +281,20 @@ func (p *Partial) Write(offset int64, piece []byte) error {
 	return nil
 }
 
-// Commit makes the partial object an object if it is whole and right. If its contents are wrong it is thrown away, so
-// that the next attempt begins afresh.
-func (p *Partial) Commit() error {
+// Commit makes the partial object an object, if it is whole and has the CRC-32C that its sender says. If it has not, it
+// is thrown away, so that the next attempt begins afresh.
+func (p *Partial) Commit(checksum uint32) (Digest, error) {
 	if p.have != p.size {
-		return fmt.Errorf("%w: %d of %d bytes are there", ErrOffset, p.have, p.size)
+		return Digest{}, fmt.Errorf("%w: %d of %d bytes are there", ErrOffset, p.have, p.size)
 	}
-	if got := Digest(p.sum.Sum(nil)); got != p.want {
-		if err := os.Remove(p.file.Name()); err != nil {
-			return fmt.Errorf("%w: %w", ErrWrite, err)
+	if p.checksum != checksum {
+		if err := os.Remove(p.path); err != nil {
+			return Digest{}, fmt.Errorf("%w: %w", ErrWrite, err)
 		}
-		return fmt.Errorf("%w: got %s, announced as %s", ErrDigest, got, p.want)
+		return Digest{}, fmt.Errorf("%w: its checksum is %08x, announced was %08x", ErrDigest, p.checksum, checksum)
 	}
-	return p.store.rename(p.file.Name(), p.want)
+	digest := Digest(p.sum.Sum(nil))
+	return digest, p.store.rename(p.path, digest)
 }
 
 // Close lets go of the partial object and keeps what is there.
@@ -268,7 +306,7 @@ func (p *Partial) Close() error {
 
 func (p *Partial) release() {
 	p.store.mutex.Lock()
-	delete(p.store.writing, p.owner)
+	delete(p.store.writing, p.path)
 	p.store.mutex.Unlock()
 }
 

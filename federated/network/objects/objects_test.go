@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -90,20 +91,20 @@ func TestReceive(t *testing.T) {
 	store, folder := open(t)
 	content := []byte("a model in two pieces")
 	digest := objects.Digest(sha256.Sum256(content))
-	first, err := store.Receive("north", digest, int64(len(content)))
+	first, err := store.Receive("north", "ticket", int64(len(content)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Write(0, content[:8]); err != nil {
+	if err := first.Add(0, content[:8]); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Write(4, content[4:]); !errors.Is(err, objects.ErrOffset) {
+	if err := first.Add(4, content[4:]); !errors.Is(err, objects.ErrOffset) {
 		t.Errorf("a piece again: %v", err)
 	}
-	if _, err := store.Receive("north", digest, int64(len(content))); !errors.Is(err, objects.ErrBusy) {
+	if _, err := store.Receive("north", "ticket", int64(len(content))); !errors.Is(err, objects.ErrBusy) {
 		t.Errorf("twice at once: %v", err)
 	}
-	if err := first.Commit(); !errors.Is(err, objects.ErrOffset) {
+	if _, err := first.Commit(checksum(content)); !errors.Is(err, objects.ErrOffset) {
 		t.Errorf("half an object: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -115,7 +116,7 @@ func TestReceive(t *testing.T) {
 	if store, err = objects.Open(folder); err != nil {
 		t.Fatal(err)
 	}
-	second, err := store.Receive("north", digest, int64(len(content)))
+	second, err := store.Receive("north", "ticket", int64(len(content)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +124,14 @@ func TestReceive(t *testing.T) {
 	if second.Offset() != 8 {
 		t.Fatalf("%d bytes are there, want 8", second.Offset())
 	}
-	if err := second.Write(8, append(bytes.Clone(content[8:]), '!')); !errors.Is(err, objects.ErrSize) {
+	if err := second.Add(8, append(bytes.Clone(content[8:]), '!')); !errors.Is(err, objects.ErrSize) {
 		t.Errorf("too much: %v", err)
 	}
-	if err := second.Write(8, content[8:]); err != nil {
+	if err := second.Add(8, content[8:]); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Commit(); err != nil {
-		t.Fatal(err)
+	if got, err := second.Commit(checksum(content)); err != nil || got != digest {
+		t.Fatalf("committed as %s, %v", got, err)
 	}
 	if !bytes.Equal(read(t, store, digest), content) {
 		t.Error("other contents")
@@ -140,21 +141,20 @@ func TestReceive(t *testing.T) {
 // TestReceiveWrong throws away what is not what was announced, so that the next attempt begins afresh.
 func TestReceiveWrong(t *testing.T) {
 	store, _ := open(t)
-	digest := objects.Digest(sha256.Sum256([]byte("right")))
-	partial, err := store.Receive("north", digest, 5)
+	partial, err := store.Receive("north", "ticket", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := partial.Write(0, []byte("wrong")); err != nil {
+	if err := partial.Add(0, []byte("wrong")); err != nil {
 		t.Fatal(err)
 	}
-	if err := partial.Commit(); !errors.Is(err, objects.ErrDigest) {
+	if _, err := partial.Commit(checksum([]byte("right"))); !errors.Is(err, objects.ErrDigest) {
 		t.Errorf("got %v", err)
 	}
 	if err := partial.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := store.Receive("north", digest, 5)
+	again, err := store.Receive("north", "ticket", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,17 +164,53 @@ func TestReceiveWrong(t *testing.T) {
 	}
 }
 
-// TestOwners keeps what one sends apart from what another does, even under the same digest.
+// TestOtherTicket throws away what its owner does not go on with, and nothing else.
+func TestOtherTicket(t *testing.T) {
+	store, folder := open(t)
+	begin := func(owner, ticket string) *objects.Partial {
+		partial, err := store.Receive(owner, ticket, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := partial.Add(partial.Offset(), []byte("ab")); err != nil {
+			t.Fatal(err)
+		}
+		return partial
+	}
+	for _, owner := range []string{"north", "south"} {
+		for _, ticket := range []string{"1", "2", "3"} {
+			if err := begin(owner, ticket).Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(folder, "partial")); err != nil || len(left) != 2 {
+		t.Errorf("%d are left, want one of each owner; %v", len(left), err)
+	}
+	open := begin("north", "3")
+	defer open.Close()
+	if open.Offset() != 4 {
+		t.Errorf("%d bytes are there, want 4", open.Offset())
+	}
+	if _, err := store.Receive("north", "4", 5); !errors.Is(err, objects.ErrBusy) {
+		t.Errorf("two at once: %v", err)
+	}
+}
+
+func checksum(content []byte) uint32 {
+	return crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))
+}
+
+// TestOwners keeps what one sends apart from what another does, even under the same ticket.
 func TestOwners(t *testing.T) {
 	store, _ := open(t)
-	digest := objects.Digest(sha256.Sum256([]byte("same")))
 	for _, owner := range []string{"north", "../south"} {
-		partial, err := store.Receive(owner, digest, 4)
+		partial, err := store.Receive(owner, "ticket", 4)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer partial.Close()
-		if err := partial.Write(0, []byte("sa")); err != nil {
+		if err := partial.Add(0, []byte("sa")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -165,7 +165,9 @@ func takeLock(ctx context.Context, folder string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String())
+	// Running looks at the lock for a moment, which is no reason not to start.
+	query := url.Values{"_pragma": {"busy_timeout(1000)"}}
+	lock, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +183,32 @@ func takeLock(ctx context.Context, folder string) (*sql.DB, error) {
 		err = fmt.Errorf("%w: %s: %w", network.ErrRecord, path, err)
 	}
 	return nil, errors.Join(err, lock.Close())
+}
+
+// Running reports whether a coordinator is running in a folder.
+func Running(ctx context.Context, folder string) (bool, error) {
+	path, err := filepath.Abs(filepath.Join(folder, lockFile))
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	query := url.Values{"mode": {"ro"}}
+	lock, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: query.Encode()}).String())
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	var version int
+	err = lock.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version)
+	if code(err) == sqlite3.SQLITE_BUSY {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w: %s: %w", network.ErrRecord, path, err)
+	}
+	return false, nil
 }
 
 // Close closes the record and lets go of the lock.

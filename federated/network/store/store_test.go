@@ -201,12 +201,21 @@ func TestOneCoordinatorPerFolder(t *testing.T) {
 	if _, err := store.Create(t.Context(), folder); !errors.Is(err, store.ErrExists) {
 		t.Errorf("made twice: %v", err)
 	}
+	running := func(want bool) {
+		t.Helper()
+		if got, err := store.Running(t.Context(), folder); got != want || err != nil {
+			t.Errorf("running: %v, %v", got, err)
+		}
+	}
+	running(false)
 	first := lead(t, folder)
+	running(true)
 	if _, err := store.Lead(t.Context(), folder); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("a second coordinator: %v", err)
 	}
 	beside, err := store.Open(t.Context(), folder)
 	do(t, err, beside.Set(t.Context(), "port", "1"), beside.Close(), first.Close())
+	running(false)
 	second := lead(t, folder)
 	if port, err := second.Get(t.Context(), "port"); err != nil || port != "1" {
 		t.Errorf("port %q, %v", port, err)
