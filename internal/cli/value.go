@@ -47,7 +47,8 @@ func (a *app) value() *cobra.Command {
 
 With a folder of updates (grange train FILE --save-updates DIR) nothing is trained: the model of a
 coalition is rebuilt by averaging its members' updates. gtg, gtg-adjusted and multi-round do so round
-by round; all other methods value the final models, rebuilt from all rounds together.
+by round and add up; all other methods value the final models, for which the rounds are replayed with
+the coalition's members alone (one-round: their steps just added up).
 
 With a scenario and --retrain every coalition is trained from the start. That takes 2^N trainings for
 an exact answer, each of which is kept in --results: a run that was stopped goes on where it was. It
@@ -202,7 +203,7 @@ func (a *app) uploaded(ctx context.Context, path string, flags valueFlags) (*sub
 			return &outcome.Result, nil
 		}
 		if final == nil {
-			g, err := reconstruct.OneRound(ctx, history, evaluate)
+			g, err := reconstruct.Replay{}.Game(ctx, history, evaluate)
 			if err != nil {
 				return nil, err
 			}

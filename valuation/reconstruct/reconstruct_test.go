@@ -165,7 +165,6 @@ func TestGTGSkipsIdleRounds(t *testing.T) {
 	}
 }
 
-
 func TestMissingUpdates(t *testing.T) {
 	h := recording(4, pulls(3))
 	h.Finished[2].Updates[1] = nil
