@@ -1,5 +1,5 @@
-// Command valuation compares Grange's valuation methods with shapiq's on this
-// machine, in one run: exact Shapley values from a table of 2^20 worths, and
+// Command valuation compares Grange's valuation methods with shapiq's and
+// pyDVL's on this machine, in one run: exact Shapley values from a table, and
 // the error of the estimators at equal numbers of evaluations.
 //
 // It needs a Python with the peers installed (pip install shapiq pydvl):

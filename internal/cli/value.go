@@ -32,6 +32,7 @@ type valueFlags struct {
 	json          bool
 	csv           string
 	plot          string
+	report        string
 	seed          uint64
 	workers       int
 	data          string
@@ -71,6 +72,7 @@ Methods: ` + strings.Join(valueMethods(), ", ") + `.`,
 	f.BoolVar(&flags.retrain, "retrain", false, "train every coalition of the scenario")
 	f.BoolVar(&flags.compare, "compare", false, "try all methods and print their cost, error and rank agreement side by side")
 	f.StringVar(&flags.truth, "truth", "", "with --compare: judge by the values in this file, written by value --json (default: exact)")
+	f.StringVar(&flags.report, "report", "", "with --compare: write a page that shows the methods side by side to this .html file")
 	f.StringVar(&flags.contributions, "contributions", "all", "with --retrain: data points each member gives, s1,s2,… or all")
 	f.StringVar(&flags.negative, "negative", "clip", "negative indices: clip to 0, or raw")
 	f.IntVar(&flags.evaluations, "evaluations", 0, "coalitions to value at most, by each round for gtg (default: 100·N)")
@@ -116,7 +118,7 @@ func (a *app) runValue(ctx context.Context, path string, flags valueFlags) error
 		return err
 	}
 	if flags.compare {
-		return a.compareMethods(ctx, of, negative, flags)
+		return a.compareMethods(ctx, of, negative, path, flags)
 	}
 	v := of.valued
 	if v.result, err = of.by(ctx, flags.method); err != nil {
@@ -133,13 +135,16 @@ func (a *app) runValue(ctx context.Context, path string, flags valueFlags) error
 
 // checkValue finds what is wrong with the flags before any work is done.
 func checkValue(path string, flags *valueFlags) error {
-	for _, out := range []struct{ flag, path string }{{"csv", flags.csv}, {"plot", flags.plot}} {
+	for _, out := range []struct{ flag, path string }{{"csv", flags.csv}, {"plot", flags.plot}, {"report", flags.report}} {
 		if err := writable(out.flag, out.path); err != nil {
 			return err
 		}
 	}
 	if _, err := chartFormat(flags.plot); err != nil {
 		return err
+	}
+	if flags.report != "" && !flags.compare {
+		return &usageError{problem: "--report is the page of a comparison", try: "add --compare, or draw the values with --plot FILE"}
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() == flags.retrain {
