@@ -121,16 +121,18 @@ func (a *app) runValue(ctx context.Context, path string, flags valueFlags) error
 		return a.compareMethods(ctx, of, negative, path, flags)
 	}
 	v := of.valued
-	if v.result, err = of.by(ctx, flags.method); err != nil {
+	v.result, err = of.by(ctx, flags.method)
+	if v.result == nil || ctx.Err() != nil {
 		return err
 	}
+	failure := err // what was valued before it is shown all the same
 	v.shares = v.result.Shares(negative)
 	if flags.amount != 0 {
 		if v.parts, err = split.Split(flags.amount, v.shares); err != nil {
 			return err
 		}
 	}
-	return a.showValue(ctx, v, flags)
+	return errors.Join(a.showValue(ctx, v, flags), failure)
 }
 
 // checkValue finds what is wrong with the flags before any work is done.
@@ -202,10 +204,13 @@ func (a *app) uploaded(ctx context.Context, path string, flags valueFlags) (*sub
 		history := &watchedHistory{folder, bar}
 		if byRound, found := roundMethods[method]; found {
 			outcome, err := byRound(ctx, history, evaluate, v.seed, flags)
-			if err != nil {
+			if err != nil && (outcome == nil || len(outcome.Rounds) == 0) {
 				return nil, err
 			}
-			return &outcome.Result, nil
+			if err != nil {
+				outcome.Warnings = append(outcome.Warnings, fmt.Sprintf("only the first %d of %d rounds are valued", len(outcome.Rounds), folder.Rounds()))
+			}
+			return &outcome.Result, err
 		}
 		if final == nil {
 			g, err := reconstruct.Replay{}.Game(ctx, history, evaluate)

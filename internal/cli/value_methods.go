@@ -122,16 +122,22 @@ func (a *app) valueGame(ctx context.Context, g *valuation.Game, method string, s
 	result := &valuation.Result{Method: method, Names: g.Names, Status: valuation.Exact, Reason: "every coalition it needs is valued"}
 	zeros := func() []float64 { return make([]float64, g.Members) }
 	if method == "loo" {
-		return result, leaveOneOut(ctx, &watched, result)
+		if err := leaveOneOut(ctx, &watched, result); err != nil {
+			return nil, err
+		}
+		return result, nil
 	}
 	table, err := valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}.Table(ctx, &watched)
 	if err != nil {
 		return nil, err
 	}
 	values, err := exactMethods[method](table)
+	if err != nil {
+		return nil, err
+	}
 	result.Estimate = valuation.Estimate{Values: values, Errors: zeros(), Spread: zeros()}
 	result.Empty, result.Whole, result.Evaluations = table[0], table[len(table)-1], len(table)
-	return result, err
+	return result, nil
 }
 
 // leaveOneOut values N+2 coalitions.

@@ -118,7 +118,7 @@ func (v *Values) answer() string {
 	}
 	text := fmt.Sprintf("%s comes closest: no member's share is more than %s from the truth, at the cost of %s.",
 		titled(best.Name), points(best.Judged.Share), counted(best.Result.Evaluations, "evaluated model"))
-	if equal := v.method(yardstick); equal != nil && equal.Judged.Share > 0 {
+	if equal := v.method(yardstick); equal != nil {
 		if best.Judged.Share < equal.Judged.Share {
 			text += fmt.Sprintf(" Giving everyone the same would be up to %s off.", points(equal.Judged.Share))
 		} else {
