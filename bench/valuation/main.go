@@ -30,6 +30,7 @@ type options struct {
 	budgets []int
 	exact   bool
 	error   bool
+	rebuilt bool
 }
 
 func main() {
@@ -38,7 +39,7 @@ func main() {
 	flag.StringVar(&o.python, "python", filepath.Join("bench", ".venv", "bin", "python"), "the Python that has shapiq and pyDVL; empty: no peers")
 	flag.IntVar(&o.seeds, "seeds", 30, "runs of each estimator, of which the median counts")
 	flag.StringVar(&budgets, "budgets", "512,2048", "evaluations, separated by commas; 8192 takes about five times as long")
-	flag.StringVar(&part, "part", "all", "exact, error or all")
+	flag.StringVar(&part, "part", "all", "exact (values from tables), error (of the estimators), rebuilt (models, against retraining; no peers) or all")
 	flag.Parse()
 	for _, word := range strings.Split(budgets, ",") {
 		b, err := strconv.Atoi(word)
@@ -48,7 +49,7 @@ func main() {
 		}
 		o.budgets = append(o.budgets, b)
 	}
-	o.exact, o.error = part != "error", part != "exact"
+	o.exact, o.error, o.rebuilt = part == "exact" || part == "all", part == "error" || part == "all", part == "rebuilt" || part == "all"
 	if err := run(context.Background(), os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "valuation bench:", err)
 		os.Exit(1)
@@ -70,10 +71,19 @@ func compare(ctx context.Context, out io.Writer, o options, folder string) error
 		}
 	}
 	if o.error {
-		return compareErrors(ctx, out, o, folder)
+		if err := compareErrors(ctx, out, o, folder); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	if o.rebuilt {
+		return compareRebuilt(ctx, out, rebuiltSeeds)
 	}
 	return nil
 }
+
+// rebuiltSeeds is how often a regime is trained: each time takes a minute or so.
+const rebuiltSeeds = 3
 
 // compareExact times the exact Shapley values of a table of 2^20 worths on one
 // core beside shapiq's, those of 2^12 beside pyDVL's, which asks for every
