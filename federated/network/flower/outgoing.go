@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"google.golang.org/protobuf/proto"
-
 	"grange/federated"
 	"grange/federated/network"
 	"grange/federated/network/flower/protocol"
@@ -165,5 +163,7 @@ func (o *outgoing) config(round string, task federated.Task) (tree, error) {
 	return tree{id, record.Tree(id)}, nil
 }
 
-// wire is the message as it is sent, without its content.
-func (o *outgoing) wire() *protocol.Message { return proto.CloneOf(o.message) }
+// wire is the message as it is sent, with its content left out.
+func (o *outgoing) wire() *protocol.Message {
+	return &protocol.Message{Metadata: o.message.Metadata, Content: &protocol.Content{}}
+}

@@ -799,10 +799,12 @@ func (x *PushMessagesResponse) GetSessionId() string {
 	return ""
 }
 
-// Message is an instruction or the answer to one. What it carries travels apart, as objects.
+// Message is an instruction or the answer to one. What it carries travels apart, as objects; the content is there, but empty,
+// in a message that reports no error.
 type Message struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Metadata      *Metadata              `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Content       *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -845,11 +847,54 @@ func (x *Message) GetMetadata() *Metadata {
 	return nil
 }
 
+func (x *Message) GetContent() *Content {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
 func (x *Message) GetError() *Error {
 	if x != nil {
 		return x.Error
 	}
 	return nil
+}
+
+type Content struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Content) Reset() {
+	*x = Content{}
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Content) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Content) ProtoMessage() {}
+
+func (x *Content) ProtoReflect() protoreflect.Message {
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Content.ProtoReflect.Descriptor instead.
+func (*Content) Descriptor() ([]byte, []int) {
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 type Metadata struct {
@@ -869,7 +914,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[17]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +926,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[17]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +939,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{17}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Metadata) GetRunId() uint64 {
@@ -970,7 +1015,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[18]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1027,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[18]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1040,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{18}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Error) GetCode() int64 {
@@ -1023,7 +1068,7 @@ type ObjectTree struct {
 
 func (x *ObjectTree) Reset() {
 	*x = ObjectTree{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[19]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1080,7 @@ func (x *ObjectTree) String() string {
 func (*ObjectTree) ProtoMessage() {}
 
 func (x *ObjectTree) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[19]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1093,7 @@ func (x *ObjectTree) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectTree.ProtoReflect.Descriptor instead.
 func (*ObjectTree) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{19}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ObjectTree) GetObjectId() string {
@@ -1078,7 +1123,7 @@ type PushObjectRequest struct {
 
 func (x *PushObjectRequest) Reset() {
 	*x = PushObjectRequest{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[20]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1135,7 @@ func (x *PushObjectRequest) String() string {
 func (*PushObjectRequest) ProtoMessage() {}
 
 func (x *PushObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[20]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1148,7 @@ func (x *PushObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushObjectRequest.ProtoReflect.Descriptor instead.
 func (*PushObjectRequest) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{20}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PushObjectRequest) GetNode() *Node {
@@ -1150,7 +1195,7 @@ type PushObjectResponse struct {
 
 func (x *PushObjectResponse) Reset() {
 	*x = PushObjectResponse{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[21]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1207,7 @@ func (x *PushObjectResponse) String() string {
 func (*PushObjectResponse) ProtoMessage() {}
 
 func (x *PushObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[21]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1220,7 @@ func (x *PushObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushObjectResponse.ProtoReflect.Descriptor instead.
 func (*PushObjectResponse) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{21}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PushObjectResponse) GetStored() bool {
@@ -1196,7 +1241,7 @@ type PullObjectRequest struct {
 
 func (x *PullObjectRequest) Reset() {
 	*x = PullObjectRequest{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[22]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1253,7 @@ func (x *PullObjectRequest) String() string {
 func (*PullObjectRequest) ProtoMessage() {}
 
 func (x *PullObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[22]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1266,7 @@ func (x *PullObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullObjectRequest.ProtoReflect.Descriptor instead.
 func (*PullObjectRequest) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{22}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PullObjectRequest) GetNode() *Node {
@@ -1256,7 +1301,7 @@ type PullObjectResponse struct {
 
 func (x *PullObjectResponse) Reset() {
 	*x = PullObjectResponse{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[23]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1313,7 @@ func (x *PullObjectResponse) String() string {
 func (*PullObjectResponse) ProtoMessage() {}
 
 func (x *PullObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[23]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1326,7 @@ func (x *PullObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullObjectResponse.ProtoReflect.Descriptor instead.
 func (*PullObjectResponse) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{23}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PullObjectResponse) GetObjectFound() bool {
@@ -1316,7 +1361,7 @@ type ConfirmMessageReceivedRequest struct {
 
 func (x *ConfirmMessageReceivedRequest) Reset() {
 	*x = ConfirmMessageReceivedRequest{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[24]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1373,7 @@ func (x *ConfirmMessageReceivedRequest) String() string {
 func (*ConfirmMessageReceivedRequest) ProtoMessage() {}
 
 func (x *ConfirmMessageReceivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[24]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1386,7 @@ func (x *ConfirmMessageReceivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmMessageReceivedRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmMessageReceivedRequest) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{24}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConfirmMessageReceivedRequest) GetNode() *Node {
@@ -1373,7 +1418,7 @@ type ConfirmMessageReceivedResponse struct {
 
 func (x *ConfirmMessageReceivedResponse) Reset() {
 	*x = ConfirmMessageReceivedResponse{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[25]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1430,7 @@ func (x *ConfirmMessageReceivedResponse) String() string {
 func (*ConfirmMessageReceivedResponse) ProtoMessage() {}
 
 func (x *ConfirmMessageReceivedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[25]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1443,7 @@ func (x *ConfirmMessageReceivedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmMessageReceivedResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmMessageReceivedResponse) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{25}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 type GetRunRequest struct {
@@ -1411,7 +1456,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[26]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1468,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[26]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1481,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{26}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetRunRequest) GetNode() *Node {
@@ -1462,7 +1507,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[27]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1519,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[27]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1532,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{27}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1519,7 +1564,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[28]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1531,7 +1576,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[28]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1544,7 +1589,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{28}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Run) GetRunId() uint64 {
@@ -1656,7 +1701,7 @@ type RunStatus struct {
 
 func (x *RunStatus) Reset() {
 	*x = RunStatus{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[29]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1713,7 @@ func (x *RunStatus) String() string {
 func (*RunStatus) ProtoMessage() {}
 
 func (x *RunStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[29]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1726,7 @@ func (x *RunStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStatus.ProtoReflect.Descriptor instead.
 func (*RunStatus) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{29}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RunStatus) GetStatus() string {
@@ -1716,7 +1761,7 @@ type GetFabRequest struct {
 
 func (x *GetFabRequest) Reset() {
 	*x = GetFabRequest{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[30]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1773,7 @@ func (x *GetFabRequest) String() string {
 func (*GetFabRequest) ProtoMessage() {}
 
 func (x *GetFabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[30]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1786,7 @@ func (x *GetFabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFabRequest.ProtoReflect.Descriptor instead.
 func (*GetFabRequest) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{30}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetFabRequest) GetNode() *Node {
@@ -1774,7 +1819,7 @@ type GetFabResponse struct {
 
 func (x *GetFabResponse) Reset() {
 	*x = GetFabResponse{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[31]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1831,7 @@ func (x *GetFabResponse) String() string {
 func (*GetFabResponse) ProtoMessage() {}
 
 func (x *GetFabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[31]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1844,7 @@ func (x *GetFabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFabResponse.ProtoReflect.Descriptor instead.
 func (*GetFabResponse) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{31}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetFabResponse) GetFab() *Fab {
@@ -1820,7 +1865,7 @@ type Fab struct {
 
 func (x *Fab) Reset() {
 	*x = Fab{}
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[32]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1877,7 @@ func (x *Fab) String() string {
 func (*Fab) ProtoMessage() {}
 
 func (x *Fab) ProtoReflect() protoreflect.Message {
-	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[32]
+	mi := &file_federated_network_flower_protocol_fleet_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1890,7 @@ func (x *Fab) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fab.ProtoReflect.Descriptor instead.
 func (*Fab) Descriptor() ([]byte, []int) {
-	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{32}
+	return file_federated_network_flower_protocol_fleet_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Fab) GetHashStr() string {
@@ -1922,10 +1967,12 @@ const file_federated_network_flower_protocol_fleet_proto_rawDesc = "" +
 	"session_id\x18\x04 \x01(\tR\tsessionId\x1a:\n" +
 	"\fResultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"d\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\x93\x01\n" +
 	"\aMessage\x120\n" +
-	"\bmetadata\x18\x01 \x01(\v2\x14.flwr.proto.MetadataR\bmetadata\x12'\n" +
-	"\x05error\x18\x03 \x01(\v2\x11.flwr.proto.ErrorR\x05error\"\x9e\x02\n" +
+	"\bmetadata\x18\x01 \x01(\v2\x14.flwr.proto.MetadataR\bmetadata\x12-\n" +
+	"\acontent\x18\x02 \x01(\v2\x13.flwr.proto.ContentR\acontent\x12'\n" +
+	"\x05error\x18\x03 \x01(\v2\x11.flwr.proto.ErrorR\x05error\"\t\n" +
+	"\aContent\"\x9e\x02\n" +
 	"\bMetadata\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\x04R\x05runId\x12\x1d\n" +
 	"\n" +
@@ -2044,7 +2091,7 @@ func file_federated_network_flower_protocol_fleet_proto_rawDescGZIP() []byte {
 	return file_federated_network_flower_protocol_fleet_proto_rawDescData
 }
 
-var file_federated_network_flower_protocol_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_federated_network_flower_protocol_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_federated_network_flower_protocol_fleet_proto_goTypes = []any{
 	(*Node)(nil),                           // 0: flwr.proto.Node
 	(*RegisterNodeFleetRequest)(nil),       // 1: flwr.proto.RegisterNodeFleetRequest
@@ -2063,81 +2110,83 @@ var file_federated_network_flower_protocol_fleet_proto_goTypes = []any{
 	(*PushMessagesRequest)(nil),            // 14: flwr.proto.PushMessagesRequest
 	(*PushMessagesResponse)(nil),           // 15: flwr.proto.PushMessagesResponse
 	(*Message)(nil),                        // 16: flwr.proto.Message
-	(*Metadata)(nil),                       // 17: flwr.proto.Metadata
-	(*Error)(nil),                          // 18: flwr.proto.Error
-	(*ObjectTree)(nil),                     // 19: flwr.proto.ObjectTree
-	(*PushObjectRequest)(nil),              // 20: flwr.proto.PushObjectRequest
-	(*PushObjectResponse)(nil),             // 21: flwr.proto.PushObjectResponse
-	(*PullObjectRequest)(nil),              // 22: flwr.proto.PullObjectRequest
-	(*PullObjectResponse)(nil),             // 23: flwr.proto.PullObjectResponse
-	(*ConfirmMessageReceivedRequest)(nil),  // 24: flwr.proto.ConfirmMessageReceivedRequest
-	(*ConfirmMessageReceivedResponse)(nil), // 25: flwr.proto.ConfirmMessageReceivedResponse
-	(*GetRunRequest)(nil),                  // 26: flwr.proto.GetRunRequest
-	(*GetRunResponse)(nil),                 // 27: flwr.proto.GetRunResponse
-	(*Run)(nil),                            // 28: flwr.proto.Run
-	(*RunStatus)(nil),                      // 29: flwr.proto.RunStatus
-	(*GetFabRequest)(nil),                  // 30: flwr.proto.GetFabRequest
-	(*GetFabResponse)(nil),                 // 31: flwr.proto.GetFabResponse
-	(*Fab)(nil),                            // 32: flwr.proto.Fab
-	nil,                                    // 33: flwr.proto.PushMessagesResponse.ResultsEntry
-	nil,                                    // 34: flwr.proto.Run.OverrideConfigEntry
-	nil,                                    // 35: flwr.proto.Fab.VerificationsEntry
-	(*Scalar)(nil),                         // 36: flwr.proto.Scalar
+	(*Content)(nil),                        // 17: flwr.proto.Content
+	(*Metadata)(nil),                       // 18: flwr.proto.Metadata
+	(*Error)(nil),                          // 19: flwr.proto.Error
+	(*ObjectTree)(nil),                     // 20: flwr.proto.ObjectTree
+	(*PushObjectRequest)(nil),              // 21: flwr.proto.PushObjectRequest
+	(*PushObjectResponse)(nil),             // 22: flwr.proto.PushObjectResponse
+	(*PullObjectRequest)(nil),              // 23: flwr.proto.PullObjectRequest
+	(*PullObjectResponse)(nil),             // 24: flwr.proto.PullObjectResponse
+	(*ConfirmMessageReceivedRequest)(nil),  // 25: flwr.proto.ConfirmMessageReceivedRequest
+	(*ConfirmMessageReceivedResponse)(nil), // 26: flwr.proto.ConfirmMessageReceivedResponse
+	(*GetRunRequest)(nil),                  // 27: flwr.proto.GetRunRequest
+	(*GetRunResponse)(nil),                 // 28: flwr.proto.GetRunResponse
+	(*Run)(nil),                            // 29: flwr.proto.Run
+	(*RunStatus)(nil),                      // 30: flwr.proto.RunStatus
+	(*GetFabRequest)(nil),                  // 31: flwr.proto.GetFabRequest
+	(*GetFabResponse)(nil),                 // 32: flwr.proto.GetFabResponse
+	(*Fab)(nil),                            // 33: flwr.proto.Fab
+	nil,                                    // 34: flwr.proto.PushMessagesResponse.ResultsEntry
+	nil,                                    // 35: flwr.proto.Run.OverrideConfigEntry
+	nil,                                    // 36: flwr.proto.Fab.VerificationsEntry
+	(*Scalar)(nil),                         // 37: flwr.proto.Scalar
 }
 var file_federated_network_flower_protocol_fleet_proto_depIdxs = []int32{
 	0,  // 0: flwr.proto.SendNodeHeartbeatRequest.node:type_name -> flwr.proto.Node
 	0,  // 1: flwr.proto.PullMessagesRequest.node:type_name -> flwr.proto.Node
 	11, // 2: flwr.proto.PullMessagesResponse.reconnect:type_name -> flwr.proto.Reconnect
 	16, // 3: flwr.proto.PullMessagesResponse.messages_list:type_name -> flwr.proto.Message
-	19, // 4: flwr.proto.PullMessagesResponse.message_object_trees:type_name -> flwr.proto.ObjectTree
+	20, // 4: flwr.proto.PullMessagesResponse.message_object_trees:type_name -> flwr.proto.ObjectTree
 	0,  // 5: flwr.proto.PushMessagesRequest.node:type_name -> flwr.proto.Node
 	16, // 6: flwr.proto.PushMessagesRequest.messages_list:type_name -> flwr.proto.Message
-	19, // 7: flwr.proto.PushMessagesRequest.message_object_trees:type_name -> flwr.proto.ObjectTree
+	20, // 7: flwr.proto.PushMessagesRequest.message_object_trees:type_name -> flwr.proto.ObjectTree
 	11, // 8: flwr.proto.PushMessagesResponse.reconnect:type_name -> flwr.proto.Reconnect
-	33, // 9: flwr.proto.PushMessagesResponse.results:type_name -> flwr.proto.PushMessagesResponse.ResultsEntry
-	17, // 10: flwr.proto.Message.metadata:type_name -> flwr.proto.Metadata
-	18, // 11: flwr.proto.Message.error:type_name -> flwr.proto.Error
-	19, // 12: flwr.proto.ObjectTree.children:type_name -> flwr.proto.ObjectTree
-	0,  // 13: flwr.proto.PushObjectRequest.node:type_name -> flwr.proto.Node
-	0,  // 14: flwr.proto.PullObjectRequest.node:type_name -> flwr.proto.Node
-	0,  // 15: flwr.proto.ConfirmMessageReceivedRequest.node:type_name -> flwr.proto.Node
-	0,  // 16: flwr.proto.GetRunRequest.node:type_name -> flwr.proto.Node
-	28, // 17: flwr.proto.GetRunResponse.run:type_name -> flwr.proto.Run
-	34, // 18: flwr.proto.Run.override_config:type_name -> flwr.proto.Run.OverrideConfigEntry
-	29, // 19: flwr.proto.Run.status:type_name -> flwr.proto.RunStatus
-	0,  // 20: flwr.proto.GetFabRequest.node:type_name -> flwr.proto.Node
-	32, // 21: flwr.proto.GetFabResponse.fab:type_name -> flwr.proto.Fab
-	35, // 22: flwr.proto.Fab.verifications:type_name -> flwr.proto.Fab.VerificationsEntry
-	36, // 23: flwr.proto.Run.OverrideConfigEntry.value:type_name -> flwr.proto.Scalar
-	1,  // 24: flwr.proto.Fleet.RegisterNode:input_type -> flwr.proto.RegisterNodeFleetRequest
-	3,  // 25: flwr.proto.Fleet.ActivateNode:input_type -> flwr.proto.ActivateNodeRequest
-	5,  // 26: flwr.proto.Fleet.DeactivateNode:input_type -> flwr.proto.DeactivateNodeRequest
-	7,  // 27: flwr.proto.Fleet.UnregisterNode:input_type -> flwr.proto.UnregisterNodeFleetRequest
-	9,  // 28: flwr.proto.Fleet.SendNodeHeartbeat:input_type -> flwr.proto.SendNodeHeartbeatRequest
-	12, // 29: flwr.proto.Fleet.PullMessages:input_type -> flwr.proto.PullMessagesRequest
-	14, // 30: flwr.proto.Fleet.PushMessages:input_type -> flwr.proto.PushMessagesRequest
-	26, // 31: flwr.proto.Fleet.GetRun:input_type -> flwr.proto.GetRunRequest
-	30, // 32: flwr.proto.Fleet.GetFab:input_type -> flwr.proto.GetFabRequest
-	20, // 33: flwr.proto.Fleet.PushObject:input_type -> flwr.proto.PushObjectRequest
-	22, // 34: flwr.proto.Fleet.PullObject:input_type -> flwr.proto.PullObjectRequest
-	24, // 35: flwr.proto.Fleet.ConfirmMessageReceived:input_type -> flwr.proto.ConfirmMessageReceivedRequest
-	2,  // 36: flwr.proto.Fleet.RegisterNode:output_type -> flwr.proto.RegisterNodeFleetResponse
-	4,  // 37: flwr.proto.Fleet.ActivateNode:output_type -> flwr.proto.ActivateNodeResponse
-	6,  // 38: flwr.proto.Fleet.DeactivateNode:output_type -> flwr.proto.DeactivateNodeResponse
-	8,  // 39: flwr.proto.Fleet.UnregisterNode:output_type -> flwr.proto.UnregisterNodeFleetResponse
-	10, // 40: flwr.proto.Fleet.SendNodeHeartbeat:output_type -> flwr.proto.SendNodeHeartbeatResponse
-	13, // 41: flwr.proto.Fleet.PullMessages:output_type -> flwr.proto.PullMessagesResponse
-	15, // 42: flwr.proto.Fleet.PushMessages:output_type -> flwr.proto.PushMessagesResponse
-	27, // 43: flwr.proto.Fleet.GetRun:output_type -> flwr.proto.GetRunResponse
-	31, // 44: flwr.proto.Fleet.GetFab:output_type -> flwr.proto.GetFabResponse
-	21, // 45: flwr.proto.Fleet.PushObject:output_type -> flwr.proto.PushObjectResponse
-	23, // 46: flwr.proto.Fleet.PullObject:output_type -> flwr.proto.PullObjectResponse
-	25, // 47: flwr.proto.Fleet.ConfirmMessageReceived:output_type -> flwr.proto.ConfirmMessageReceivedResponse
-	36, // [36:48] is the sub-list for method output_type
-	24, // [24:36] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	34, // 9: flwr.proto.PushMessagesResponse.results:type_name -> flwr.proto.PushMessagesResponse.ResultsEntry
+	18, // 10: flwr.proto.Message.metadata:type_name -> flwr.proto.Metadata
+	17, // 11: flwr.proto.Message.content:type_name -> flwr.proto.Content
+	19, // 12: flwr.proto.Message.error:type_name -> flwr.proto.Error
+	20, // 13: flwr.proto.ObjectTree.children:type_name -> flwr.proto.ObjectTree
+	0,  // 14: flwr.proto.PushObjectRequest.node:type_name -> flwr.proto.Node
+	0,  // 15: flwr.proto.PullObjectRequest.node:type_name -> flwr.proto.Node
+	0,  // 16: flwr.proto.ConfirmMessageReceivedRequest.node:type_name -> flwr.proto.Node
+	0,  // 17: flwr.proto.GetRunRequest.node:type_name -> flwr.proto.Node
+	29, // 18: flwr.proto.GetRunResponse.run:type_name -> flwr.proto.Run
+	35, // 19: flwr.proto.Run.override_config:type_name -> flwr.proto.Run.OverrideConfigEntry
+	30, // 20: flwr.proto.Run.status:type_name -> flwr.proto.RunStatus
+	0,  // 21: flwr.proto.GetFabRequest.node:type_name -> flwr.proto.Node
+	33, // 22: flwr.proto.GetFabResponse.fab:type_name -> flwr.proto.Fab
+	36, // 23: flwr.proto.Fab.verifications:type_name -> flwr.proto.Fab.VerificationsEntry
+	37, // 24: flwr.proto.Run.OverrideConfigEntry.value:type_name -> flwr.proto.Scalar
+	1,  // 25: flwr.proto.Fleet.RegisterNode:input_type -> flwr.proto.RegisterNodeFleetRequest
+	3,  // 26: flwr.proto.Fleet.ActivateNode:input_type -> flwr.proto.ActivateNodeRequest
+	5,  // 27: flwr.proto.Fleet.DeactivateNode:input_type -> flwr.proto.DeactivateNodeRequest
+	7,  // 28: flwr.proto.Fleet.UnregisterNode:input_type -> flwr.proto.UnregisterNodeFleetRequest
+	9,  // 29: flwr.proto.Fleet.SendNodeHeartbeat:input_type -> flwr.proto.SendNodeHeartbeatRequest
+	12, // 30: flwr.proto.Fleet.PullMessages:input_type -> flwr.proto.PullMessagesRequest
+	14, // 31: flwr.proto.Fleet.PushMessages:input_type -> flwr.proto.PushMessagesRequest
+	27, // 32: flwr.proto.Fleet.GetRun:input_type -> flwr.proto.GetRunRequest
+	31, // 33: flwr.proto.Fleet.GetFab:input_type -> flwr.proto.GetFabRequest
+	21, // 34: flwr.proto.Fleet.PushObject:input_type -> flwr.proto.PushObjectRequest
+	23, // 35: flwr.proto.Fleet.PullObject:input_type -> flwr.proto.PullObjectRequest
+	25, // 36: flwr.proto.Fleet.ConfirmMessageReceived:input_type -> flwr.proto.ConfirmMessageReceivedRequest
+	2,  // 37: flwr.proto.Fleet.RegisterNode:output_type -> flwr.proto.RegisterNodeFleetResponse
+	4,  // 38: flwr.proto.Fleet.ActivateNode:output_type -> flwr.proto.ActivateNodeResponse
+	6,  // 39: flwr.proto.Fleet.DeactivateNode:output_type -> flwr.proto.DeactivateNodeResponse
+	8,  // 40: flwr.proto.Fleet.UnregisterNode:output_type -> flwr.proto.UnregisterNodeFleetResponse
+	10, // 41: flwr.proto.Fleet.SendNodeHeartbeat:output_type -> flwr.proto.SendNodeHeartbeatResponse
+	13, // 42: flwr.proto.Fleet.PullMessages:output_type -> flwr.proto.PullMessagesResponse
+	15, // 43: flwr.proto.Fleet.PushMessages:output_type -> flwr.proto.PushMessagesResponse
+	28, // 44: flwr.proto.Fleet.GetRun:output_type -> flwr.proto.GetRunResponse
+	32, // 45: flwr.proto.Fleet.GetFab:output_type -> flwr.proto.GetFabResponse
+	22, // 46: flwr.proto.Fleet.PushObject:output_type -> flwr.proto.PushObjectResponse
+	24, // 47: flwr.proto.Fleet.PullObject:output_type -> flwr.proto.PullObjectResponse
+	26, // 48: flwr.proto.Fleet.ConfirmMessageReceived:output_type -> flwr.proto.ConfirmMessageReceivedResponse
+	37, // [37:49] is the sub-list for method output_type
+	25, // [25:37] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_federated_network_flower_protocol_fleet_proto_init() }
@@ -2152,7 +2201,7 @@ func file_federated_network_flower_protocol_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_federated_network_flower_protocol_fleet_proto_rawDesc), len(file_federated_network_flower_protocol_fleet_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
