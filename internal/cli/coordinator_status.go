@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -175,14 +174,6 @@ func readStanding(ctx context.Context, folder string, record *store.Store) (*sta
 		}
 	}
 	return s, nil
-}
-
-// finite is a number as JSON has them, nil if it is none.
-func finite(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }
 
 func (s *standing) member(i int) *memberStanding {
