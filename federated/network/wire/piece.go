@@ -202,6 +202,8 @@ func (p *Piece) data() error {
 type Part struct {
 	Header *UploadHeader
 	Piece  Piece
+	// Malformed is what is wrong with a part that was received. gRPC would tell the sender and nobody else.
+	Malformed error
 }
 
 // Free gives the piece's data back. It may be called again.
@@ -230,11 +232,15 @@ func (p *Part) Encode() (mem.BufferSlice, error) {
 // maxHeader bounds an upload's header.
 const maxHeader = 4096
 
-// Decode reads an UploadRequest: exactly one field, as every encoder writes it.
+// Decode reads an UploadRequest: exactly one field, as every encoder writes it. What is wrong with it is in Malformed.
 func (p *Part) Decode(data mem.BufferSlice) error {
 	p.Piece.Free()
 	p.Header = nil
-	reader := data.Reader()
+	p.Malformed = p.decode(data.Reader())
+	return nil
+}
+
+func (p *Part) decode(reader *mem.Reader) error {
 	tag, length, err := outer(reader)
 	switch {
 	case err != nil:
