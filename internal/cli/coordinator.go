@@ -18,6 +18,7 @@ import (
 	"grange/federated"
 	"grange/federated/network"
 	"grange/federated/network/coordinator"
+	"grange/federated/network/flower"
 	"grange/federated/network/identity"
 	"grange/federated/network/objects"
 	"grange/federated/network/store"
@@ -140,7 +141,7 @@ func emptyFolder(folder string) error {
 		return fmt.Errorf("%w: %w", identity.ErrFolder, err)
 	}
 	for _, entry := range entries {
-		if entry.Name() != "identity" {
+		if entry.Name() != "identity" && entry.Name() != store.Unfinished {
 			return &usageError{problem: fmt.Sprintf("%s is not empty: it has %s", folder, entry.Name()), try: "name a folder that does not exist yet"}
 		}
 	}
@@ -183,7 +184,7 @@ func knownMember(ctx context.Context, record *store.Store, name string) error {
 func (a *app) coordinatorInvite() *cobra.Command {
 	var expires time.Duration
 	var address string
-	var asJSON bool
+	var quiet, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "invite DIR NAME",
 		Short: "Print a one-time token with which a member joins",
@@ -194,10 +195,11 @@ what it has valid; revoke takes it back.`,
 		Example: "  grange coordinator invite coop \"Northern Clinic\" --expires 24h",
 		Args:    arguments("a folder", "a member's name"),
 		RunE: a.command(func(cmd *cobra.Command, args []string) error {
-			return coordinatorError(a.runCoordinatorInvite(cmd.Context(), args[0], args[1], expires, address, asJSON), args[0])
+			return coordinatorError(a.runCoordinatorInvite(cmd.Context(), args[0], args[1], expires, address, quiet, asJSON), args[0])
 		}),
 	}
 	f := cmd.Flags()
+	f.BoolVar(&quiet, "quiet", false, "print the token alone, as for a file")
 	f.DurationVar(&expires, "expires", 24*time.Hour, "how long the token can be used, by this machine's clock")
 	f.StringVar(&address, "url", "", "where the member reaches the coordinator (default: https://HOST:PORT of init and start)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -212,7 +214,7 @@ type inviteJSON struct {
 	Command string    `json:"command"`
 }
 
-func (a *app) runCoordinatorInvite(ctx context.Context, folder, name string, expires time.Duration, address string, asJSON bool) error {
+func (a *app) runCoordinatorInvite(ctx context.Context, folder, name string, expires time.Duration, address string, quiet, asJSON bool) error {
 	if expires <= 0 || expires > 366*24*time.Hour {
 		return &usageError{fmt.Sprintf("--expires is %v, want more than 0 and a year at most", expires), "--expires 24h"}
 	}
@@ -238,6 +240,9 @@ func (a *app) runCoordinatorInvite(ctx context.Context, folder, name string, exp
 	if asJSON {
 		return a.printJSON(ctx, invited)
 	}
+	if quiet {
+		return a.print(ctx, []byte(invited.Token+"\n"))
+	}
 	return a.print(ctx, fmt.Appendf(nil, "Token for %s, for one use until %s. It is a secret.\n%s\n\n%s runs:\n  %s\n",
 		name, invited.Expires.Format("2 January 2006 15:04 MST"), invited.Token, name, invited.Command))
 }
@@ -251,6 +256,9 @@ func coordinatorURL(ctx context.Context, record *store.Store) (string, error) {
 	address, err := record.Get(ctx, coordinator.AddressSetting)
 	if err != nil {
 		return "", err
+	}
+	if host == "" { // an init that was stopped at the very end
+		host = "localhost"
 	}
 	port := defaultPort
 	if _, p, err := net.SplitHostPort(address); err == nil {
@@ -385,6 +393,8 @@ func coordinatorError(err error, folder string) error {
 			return hint(exitFailed, "stop what listens there, or choose another port: --listen :9443")
 		}
 		return hint(exitUsage, "--listen ADDRESS:PORT with an address of this machine; :8443 is all of them")
+	case errors.Is(err, flower.ErrOptions):
+		return hint(exitUsage, "grange coordinator start --help explains the options for Flower's clients")
 	case errors.Is(err, updates.ErrOther):
 		return hint(exitUsage, "give --keep-updates another folder: nothing in the one you gave was changed")
 	case errors.Is(err, updates.ErrWrite):

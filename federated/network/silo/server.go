@@ -141,6 +141,9 @@ func (s *Server) Enrol(ctx context.Context, request *wire.EnrolRequest) (*wire.E
 // member is who calls.
 func (s *Server) member(ctx context.Context) (int, error) {
 	name, err := s.config.Identify(ctx)
+	if errors.Is(err, network.ErrRecord) {
+		return 0, asStatus(err) // who it is cannot be found out now
+	}
 	if err != nil {
 		return 0, status.Error(codes.Unauthenticated, err.Error())
 	}
