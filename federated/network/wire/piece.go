@@ -65,6 +65,14 @@ func NewPiece(offset uint64, buffer *[]byte) *Piece {
 	}
 }
 
+// SharedPiece makes a piece of data that nobody changes, to be sent once. The checksum is that of the data.
+func SharedPiece(offset uint64, checksum uint32, data []byte) *Piece {
+	return &Piece{Offset: offset, Checksum: checksum, parts: [][]byte{data}, own: mem.SliceBuffer(data)}
+}
+
+// Checksum is the CRC-32C of data.
+func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
 // Parts are the data, one after another. They may be read until Free is called.
 func (p *Piece) Parts() [][]byte { return p.parts }
 
