@@ -116,7 +116,7 @@ bench-train:
 	bench/train/run.sh
 	go test ./train -run '^$$' -bench FiveMembers -benchtime 3x -count 3
 
-# Contribution values against shapiq.
+# Contribution values against shapiq and pyDVL.
 bench-valuation: $(PYTHON)
-	@$(PYTHON) -c 'import shapiq' 2>/dev/null || $(PYTHON) -m pip install --quiet shapiq pydvl
+	@$(PYTHON) -c 'import shapiq, pydvl' 2>/dev/null || $(PYTHON) -m pip install --quiet shapiq pydvl
 	go run ./bench/valuation

@@ -99,7 +99,7 @@ func TestInit(t *testing.T) {
 		squares += float64(v) * float64(v)
 	}
 	// 2.4 million draws: the estimate's standard error is below 0.1%.
-	if got, want := squares/float64(len(values)), 2.0/(9*512); math.Abs(got/want-1) > 0.005 {
+	if got, want := squares/float64(len(values)), 1.0/(3*9*512); math.Abs(got/want-1) > 0.005 {
 		t.Errorf("variance %g, want %g", got, want)
 	}
 	for i, tensor := range w.Tensors() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Weights are the values of a Spec's tensors.
@@ -67,6 +68,11 @@ func (w *Weights) Finite() bool {
 // 2/inputs for the weights of dense layers and convolutions, ones for the scale
 // and the running variance of batch norm, zeros elsewhere. The output layer,
 // which no rectifier follows, gets variance 1/inputs.
+//
+// A convolution that batch norm follows starts as PyTorch's do, uniform between
+// ±1/√inputs, a sixth of that variance. The scale of such weights does not
+// change what the network computes, but gradient descent moves them relative to
+// their square: at rate 0.1 the smaller start ends at better models.
 func Init(spec Spec, random *rand.Rand) *Weights {
 	w := NewWeights(spec)
 	for i, l := range spec.Layers {
@@ -81,6 +87,13 @@ func Init(spec Spec, random *rand.Rand) *Weights {
 			if i == len(spec.Layers)-1 {
 				gain = 1
 			}
+			if normalized(spec, i) {
+				bound := 1 / math.Sqrt(float64(inputs))
+				for j := range values {
+					values[j] = float32((2*random.Float64() - 1) * bound)
+				}
+				continue
+			}
 			deviation := math.Sqrt(gain / float64(inputs))
 			for j := range values {
 				values[j] = float32(random.NormFloat64() * deviation)
@@ -91,6 +104,11 @@ func Init(spec Spec, random *rand.Rand) *Weights {
 		}
 	}
 	return w
+}
+
+// normalized reports whether batch norm follows layer i.
+func normalized(spec Spec, i int) bool {
+	return slices.ContainsFunc(spec.Layers, func(l Layer) bool { return l.Kind == BatchNorm && l.Inputs[0] == i })
 }
 
 func fill(values []float32, v float32) {

@@ -18,6 +18,7 @@ import (
 	"grange/federated"
 	"grange/federated/network"
 	"grange/federated/network/coordinator"
+	"grange/federated/network/flower"
 	"grange/federated/network/identity"
 	"grange/federated/network/objects"
 	"grange/federated/network/store"
@@ -140,7 +141,7 @@ func emptyFolder(folder string) error {
 		return fmt.Errorf("%w: %w", identity.ErrFolder, err)
 	}
 	for _, entry := range entries {
-		if entry.Name() != "identity" {
+		if entry.Name() != "identity" && entry.Name() != store.Unfinished {
 			return &usageError{problem: fmt.Sprintf("%s is not empty: it has %s", folder, entry.Name()), try: "name a folder that does not exist yet"}
 		}
 	}
@@ -255,6 +256,9 @@ func coordinatorURL(ctx context.Context, record *store.Store) (string, error) {
 	address, err := record.Get(ctx, coordinator.AddressSetting)
 	if err != nil {
 		return "", err
+	}
+	if host == "" { // an init that was stopped at the very end
+		host = "localhost"
 	}
 	port := defaultPort
 	if _, p, err := net.SplitHostPort(address); err == nil {
@@ -389,6 +393,8 @@ func coordinatorError(err error, folder string) error {
 			return hint(exitFailed, "stop what listens there, or choose another port: --listen :9443")
 		}
 		return hint(exitUsage, "--listen ADDRESS:PORT with an address of this machine; :8443 is all of them")
+	case errors.Is(err, flower.ErrOptions):
+		return hint(exitUsage, "grange coordinator start --help explains the options for Flower's clients")
 	case errors.Is(err, updates.ErrOther):
 		return hint(exitUsage, "give --keep-updates another folder: nothing in the one you gave was changed")
 	case errors.Is(err, updates.ErrWrite):

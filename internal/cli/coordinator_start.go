@@ -27,7 +27,8 @@ import (
 type startFlags struct {
 	listen string
 	// train are those that start has in common with grange train.
-	train trainFlags
+	train  trainFlags
+	flower flowerFlags
 }
 
 func (a *app) coordinatorStart() *cobra.Command {
@@ -55,6 +56,7 @@ Over https the port also serves /healthz, /metrics for Prometheus, and /status.`
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.listen, "listen", ":"+defaultPort, "address and port to listen on")
+	flags.flower.register(f)
 	t := &flags.train
 	t.contributions = "all" // the most that members may declare of what the scenario deals them
 	f.BoolVar(&t.json, "json", false, "print one JSON document, as grange train does")
@@ -91,11 +93,14 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 	if flags.train.updates != "" {
 		federation.Keep = keepUpdates(s, flags.train.updates, func() train.Job { return declared(job, c.Status()) })
 	}
-	c, err = coordinator.Open(ctx, coordinator.Config{
+	config := coordinator.Config{
 		Folder: folder, Address: flags.listen, Federation: federation, Log: log,
 		Silos: silo.ServerConfig{Data: silo.Describe(job.Data), Split: job.Split, Holdings: job.Holdings()},
-	})
-	if err != nil {
+	}
+	if err := flags.flower.apply(&config, job); err != nil {
+		return err
+	}
+	if c, err = coordinator.Open(ctx, config); err != nil {
 		return err
 	}
 	defer c.Close()

@@ -56,8 +56,8 @@ type planFlags struct {
 }
 
 func (p *planFlags) register(f *pflag.FlagSet) {
-	f.Float64SliceVar(&p.fractions, "fractions", nil, "parts of everyone's data to measure at, clean (default 0.01,0.025,0.05,0.1,0.2,…,1)")
-	f.Float64SliceVar(&p.noise, "noise", nil, "wrong-label rates to measure at, with all data (default 0,0.1,…,0.5)")
+	f.Var(numbers{&p.fractions}, "fractions", "parts of everyone's data to measure at, clean, or none (default 0.01,0.025,0.05,0.1,0.2,…,1)")
+	f.Var(numbers{&p.noise}, "noise", "wrong-label rates to measure at, with all data, or none (default 0,0.1,…,0.5)")
 	f.BoolVar(&p.mixed, "mixed", true, "also measure points with part of the data and wrong labels")
 	f.IntVar(&p.repeats, "repeats", 0, "runs of every point, with different seeds (default: the file's)")
 	f.StringVar(&p.form, "form", "", "curve to use: loglinear, power or exponential (default: the one AICc prefers)")

@@ -53,7 +53,7 @@ func (p *processor) setup(s setup, train, test []byte, scale []float32) (string,
 	return "test", err
 }
 
-func (p *processor) prepare(bool, bool) error {
+func (p *processor) prepare(_, _, cached bool) error {
 	if p.manner == "no memory" {
 		return fmt.Errorf("%w: a test", pjrt.ErrMemory)
 	}

@@ -117,6 +117,9 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 		return nil, err
 	}
 	c.registrar = &identity.Registrar{Authority: authority, Ledger: c.record}
+	if err := c.recall(ctx); err != nil {
+		return nil, err
+	}
 	if err := c.openFederation(ctx); err != nil {
 		return nil, err
 	}
@@ -139,6 +142,24 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 		}
 	}
 	return c, c.serve()
+}
+
+// recall finds out, for a run that has ended before, which members have left since.
+func (c *Coordinator) recall(ctx context.Context) error {
+	run, err := c.record.Latest(ctx)
+	if err != nil || run == nil || run.Ended == nil {
+		return err
+	}
+	notes, err := c.record.Notes(ctx, run, 0, 0)
+	for _, n := range notes {
+		switch n.Kind {
+		case network.RunEnded:
+			clear(c.told)
+		case network.Disconnected:
+			c.told[n.Member] = true
+		}
+	}
+	return err
 }
 
 func (c *Coordinator) openFederation(ctx context.Context) (err error) {
@@ -168,9 +189,11 @@ func (c *Coordinator) serve() error {
 		return err
 	}
 	if c.config.Guests != nil {
-		if c.guests, err = c.config.Guests(c.federation, c.registrar); err != nil {
+		guests, err := c.config.Guests(c.federation, c.registrar)
+		if err != nil {
 			return err
 		}
+		c.guests = guests
 	}
 	options := append(silo.ServerOptions(silos.Pace), grpc.Creds(listen.Credentials()))
 	c.members = grpc.NewServer(options...)
@@ -181,7 +204,8 @@ func (c *Coordinator) serve() error {
 		c.guests.Register(c.open)
 	}
 	c.pages = &http.Server{
-		Handler: c.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: c.handler(), MaxHeaderBytes: 16 << 10, ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(c.config.Log.Handler(), slog.LevelDebug),
 	}
 	for _, serve := range []func() error{
@@ -191,9 +215,13 @@ func (c *Coordinator) serve() error {
 		func() error { return c.pages.Serve(c.listener.HTTP()) },
 	} {
 		c.serving.Go(func() {
-			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
-				c.config.Log.Error("a server ended", "reason", err)
+			err := serve()
+			for _, normal := range []error{nil, net.ErrClosed, http.ErrServerClosed, grpc.ErrServerStopped} {
+				if errors.Is(err, normal) {
+					return
+				}
 			}
+			c.config.Log.Error("a server ended", "reason", err)
 		})
 	}
 	return nil
@@ -230,6 +258,8 @@ func (c *Coordinator) note(n network.Note) {
 	c.log(n)
 	c.mutex.Lock()
 	switch {
+	case n.Kind == network.RoundBegun:
+		clear(c.told)
 	case n.Kind == network.RunEnded:
 		c.over = true
 	case n.Kind == network.Disconnected && c.over:

@@ -22,15 +22,13 @@ func (s *Store) Invite(ctx context.Context, i identity.Invitation) error {
 // Redeem is identity.Ledger's.
 func (s *Store) Redeem(ctx context.Context, id string, issue func(identity.Invitation, *identity.Issued) (identity.Issued, error)) (identity.Issued, error) {
 	var issued identity.Issued
-	var refused error
 	err := s.durably(ctx, "writing a certificate", func(tx *sql.Tx) error {
 		invitation := identity.Invitation{ID: id}
 		var serial sql.NullString
 		err := tx.QueryRowContext(ctx, `SELECT hash, member, created, expires, serial FROM invitations WHERE id = ?`, id).
 			Scan((*digest)(&invitation.Hash), &invitation.Member, (*moment)(&invitation.Created), (*moment)(&invitation.Expires), &serial)
 		if errors.Is(err, sql.ErrNoRows) {
-			refused = fmt.Errorf("%w: not one of this coordinator", identity.ErrToken)
-			return nil
+			return refusal{fmt.Errorf("%w: not one of this coordinator", identity.ErrToken)}
 		}
 		if err != nil {
 			return err
@@ -43,8 +41,8 @@ func (s *Store) Redeem(ctx context.Context, id string, issue func(identity.Invit
 			}
 			before = &there
 		}
-		if issued, refused = issue(invitation, before); refused != nil {
-			return nil
+		if issued, err = issue(invitation, before); err != nil {
+			return refusal{err}
 		}
 		if before != nil && before.Serial == issued.Serial {
 			return nil
@@ -56,9 +54,6 @@ func (s *Store) Redeem(ctx context.Context, id string, issue func(identity.Invit
 		_, err = tx.ExecContext(ctx, `UPDATE invitations SET serial = ? WHERE id = ?`, issued.Serial, id)
 		return err
 	})
-	if err == nil {
-		err = refused
-	}
 	return issued, err
 }
 
@@ -81,14 +76,12 @@ func (s *Store) Issued(ctx context.Context, fingerprint identity.Fingerprint) (i
 
 // Enrol is identity.Ledger's.
 func (s *Store) Enrol(ctx context.Context, node identity.Node) error {
-	var refused error
-	err := s.durably(ctx, "writing a key", func(tx *sql.Tx) error {
+	return s.durably(ctx, "writing a key", func(tx *sql.Tx) error {
 		var member string
 		err := tx.QueryRowContext(ctx, `SELECT member FROM nodes WHERE key = ? AND revoked IS NULL`, node.Key).Scan(&member)
 		switch {
 		case err == nil && member != node.Member:
-			refused = fmt.Errorf("%w: this key is enrolled for %s", identity.ErrRequest, member)
-			return nil
+			return refusal{fmt.Errorf("%w: this key is enrolled for %s", identity.ErrRequest, member)}
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
 			return err
 		}
@@ -100,10 +93,6 @@ func (s *Store) Enrol(ctx context.Context, node identity.Node) error {
 			ON CONFLICT DO UPDATE SET member = excluded.member, at = excluded.at, revoked = NULL`, int64(node.ID), node.Member, node.Key, now)
 		return err
 	})
-	if err == nil {
-		err = refused
-	}
-	return err
 }
 
 // Node is identity.Ledger's.

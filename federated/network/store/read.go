@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"grange/federated/network"
-	"grange/federated/network/objects"
 )
 
 // queryer is a database or a transaction.
@@ -133,7 +132,7 @@ func (s *Store) Deliveries(ctx context.Context, run *Run, from int) ([]Delivered
 func (s *Store) deliveries(ctx context.Context, db queryer, run int64, from int) ([]Delivered, error) {
 	return collect(ctx, db, func(rows *sql.Rows) (d Delivered, err error) {
 		var declared sql.NullInt64
-		err = rows.Scan(&d.Round, &d.Member, &declared, &d.Examples, (*number)(&d.Loss), (*digest)((*objects.Digest)(&d.Update)), (*moment)(&d.At))
+		err = rows.Scan(&d.Round, &d.Member, &declared, &d.Examples, (*number)(&d.Loss), (*digest)(&d.Update), (*moment)(&d.At))
 		d.Declared = int(declared.Int64)
 		return d, err
 	}, `SELECT round, member, declared, examples, loss, file, at FROM deliveries WHERE run = ? AND round >= ? ORDER BY round, member`, run, from)

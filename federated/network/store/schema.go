@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 )
 
@@ -122,10 +121,15 @@ func (s *Store) migrate(ctx context.Context, fresh bool) error {
 	if version == 0 && !fresh {
 		return fmt.Errorf("%w: %s is empty", ErrDamaged, s.path())
 	}
-	if s.lock, err = takeLock(ctx, s.folder); err != nil {
-		return err
+	if !fresh {
+		if s.lock, err = takeLock(ctx, s.folder); err != nil {
+			return err
+		}
+		if version, err = s.version(ctx, s.db); err != nil { // somebody may have been faster
+			return err
+		}
 	}
-	err = s.write(ctx, "renewing its tables", func(tx *sql.Tx) error {
+	return s.write(ctx, "renewing its tables", func(tx *sql.Tx) error {
 		for _, migration := range migrations[version:] {
 			if _, err := tx.ExecContext(ctx, migration); err != nil {
 				return err
@@ -134,15 +138,4 @@ func (s *Store) migrate(ctx context.Context, fresh bool) error {
 		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, len(migrations)))
 		return err
 	})
-	if fresh {
-		return errors.Join(err, s.unlock())
-	}
-	return err
-}
-
-// unlock lets go of a lock that was only taken to make the tables.
-func (s *Store) unlock() error {
-	lock := s.lock
-	s.lock = nil
-	return lock.Close()
 }

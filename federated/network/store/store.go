@@ -39,8 +39,12 @@ var (
 	ErrOther = errors.New("store: belongs to another run")
 )
 
-// File is the database's name in the coordinator's folder.
-const File = "coordinator.db"
+// File is the database's name in the coordinator's folder. Unfinished is that of what a process left which was stopped
+// while it made the database.
+const (
+	File       = "coordinator.db"
+	Unfinished = "coordinator.unfinished"
+)
 
 // lockFile is what a running coordinator holds.
 const lockFile = "coordinator.lock"
@@ -56,20 +60,43 @@ type Store struct {
 	run int64 // what Resume found
 }
 
-// Create makes the record of a new coordinator in a folder that is there.
+// Create makes the record of a new coordinator in a folder that is there. It is there whole or not at all.
 func Create(ctx context.Context, folder string) (*Store, error) {
 	path := filepath.Join(folder, File)
 	if _, err := os.Stat(path); err == nil {
 		return nil, fmt.Errorf("%w: %s", ErrExists, path)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err := create(ctx, folder); err != nil {
+		return nil, err
+	}
+	return open(ctx, folder, false)
+}
+
+// create makes the database beside its place, and moves it there.
+func create(ctx context.Context, folder string) (err error) {
+	beside := filepath.Join(folder, Unfinished)
+	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
+	if err := errors.Join(os.RemoveAll(beside), os.Mkdir(beside, 0o700)); err != nil {
+		return fmt.Errorf("%w: %w", network.ErrRecord, err)
+	}
+	file, err := os.OpenFile(filepath.Join(beside, File), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", network.ErrRecord, err)
+		return fmt.Errorf("%w: %w", network.ErrRecord, err)
 	}
-	if err := file.Close(); err != nil {
-		return nil, fmt.Errorf("%w: %w", network.ErrRecord, err)
+	s, err := open(ctx, beside, true)
+	if err != nil {
+		return err
 	}
-	return open(ctx, folder, true)
+	if err := s.Close(); err != nil {
+		return fmt.Errorf("%w: %w", network.ErrRecord, err)
+	}
+	if err := os.Rename(filepath.Join(beside, File), filepath.Join(folder, File)); err != nil {
+		return fmt.Errorf("%w: %w", network.ErrRecord, err)
+	}
+	return nil
 }
 
 // Open opens a record to read it and to write a line here and there, also beside a running coordinator.
@@ -233,11 +260,17 @@ func code(err error) int {
 	return -1
 }
 
+// refusal is an error that ends a transaction though nothing is wrong with the database.
+type refusal struct{ error }
+
 // explain says what an error of the database is to the caller.
 func (s *Store) explain(doing string, err error) error {
+	var refused refusal
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refused):
+		return refused.error
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrVersion), errors.Is(err, ErrOther):
 		return err
 	case code(err) == sqlite3.SQLITE_CORRUPT, code(err) == sqlite3.SQLITE_NOTADB:
