@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"grange/report/chart"
@@ -142,7 +143,7 @@ func (v *Values) answer() string {
 func (v *Values) methodTable() *html.Table {
 	t := &html.Table{
 		Title: "Cost, and error against the truth",
-		Head: []html.Head{{Text: "Method", Left: true}, {Text: "Models"}, {Text: "Largest error"}, {Text: "Mean error"}, {Text: "Ranks"},
+		Head: []html.Head{{Text: "Method", Left: true, Wide: true}, {Text: "Models"}, {Text: "Largest error"}, {Text: "Mean error"}, {Text: "Ranks"},
 			{Text: "Index error"}, {Text: "Stated error"}},
 		Note: "Models: how many were evaluated. Largest and mean error: of a member's share, in points of the whole. Ranks: agreement with the truth's, " +
 			"Kendall's τ, 1 for the same order. Index error: root mean square over members, in accuracy. Stated error: the standard error of the indices " +
@@ -191,9 +192,11 @@ func stated(m *ValuedMethod) string {
 // figure has one panel per method: bars with intervals, and the truth as marks.
 func (v *Values) figure() chart.Chart {
 	c := chart.Chart{
-		ID: "values", Title: "Share of each member, with 95% intervals", Shared: true,
+		ID: "values", Title: "Share of each member, with 95% intervals",
 		Caption: "Bars: the share by each method. Whiskers: the 95% interval of the member's index, as a part of all, where a method samples. Points: the truth.",
 	}
+	limit, lowest, common := 2*slices.Max(v.Shares), 0.0, 0.0
+	var tops []float64
 	for i := range v.Methods {
 		m := &v.Methods[i]
 		if m.Name == yardstick {
@@ -201,6 +204,7 @@ func (v *Values) figure() chart.Chart {
 		}
 		bars := chart.Bars{Name: "method", Color: chart.Series(1)}
 		truth := chart.Line{Name: "truth", Color: chart.Series(2), Alone: true}
+		top := slices.Max(v.Shares)
 		for n, x := range m.Shares {
 			point := chart.XY{Y: x, Low: x, High: x}
 			// A share of nothing says nothing about its interval: the index may be far below.
@@ -208,6 +212,7 @@ func (v *Values) figure() chart.Chart {
 				part := x * spread / m.Result.Values[n]
 				point.Low, point.High = max(0, x-part), x+part
 			}
+			top, lowest = max(top, point.High), min(lowest, point.Low)
 			bars.Values = append(bars.Values, point)
 			truth.Points = append(truth.Points, chart.XY{X: float64(n), Y: v.Shares[n], Low: v.Shares[n], High: v.Shares[n]})
 		}
@@ -216,32 +221,43 @@ func (v *Values) figure() chart.Chart {
 			X: chart.Axis{Categories: v.Members}, Y: chart.Axis{FromZero: true, Percent: true},
 			Bars: []chart.Bars{bars}, Lines: []chart.Line{truth},
 		})
+		tops = append(tops, top)
+		if top <= limit {
+			common = max(common, top)
+		}
+	}
+	// All have the same axis, but for methods so far off that the others could not be read on theirs.
+	for i, top := range tops {
+		if y := &c.Panels[i].Y; top <= limit {
+			y.Fixed, y.Min, y.Max = true, lowest, common
+		} else {
+			c.Panels[i].Note += "; other scale"
+		}
 	}
 	return c
 }
 
-// shareTable has one row per member, one column per method.
+// shareTable has one row per method, one column per member.
 func (v *Values) shareTable() *html.Table {
-	t := &html.Table{Title: "Shares, in per cent", Head: []html.Head{{Text: "Member", Left: true}, {Text: "truth"}},
+	t := &html.Table{Title: "Shares, in per cent", Head: []html.Head{{Text: "Method", Left: true}},
 		Note: "Negative indices count as nothing. A share more than two points from the truth is marked."}
-	for _, m := range v.Methods {
-		if m.Name != yardstick {
-			t.Head = append(t.Head, html.Head{Text: m.Name})
-		}
-	}
+	truth := html.Row{Strong: true, Cells: []html.Cell{{Text: "truth"}}}
 	for n, name := range v.Members {
-		cells := []html.Cell{{Text: name}, {Text: fmt.Sprintf("%.1f", 100*v.Shares[n])}}
-		for _, m := range v.Methods {
-			if m.Name == yardstick {
-				continue
-			}
-			cell := html.Cell{Text: fmt.Sprintf("%.1f", 100*m.Shares[n])}
-			if math.Abs(m.Shares[n]-v.Shares[n]) > 0.02 {
+		t.Head = append(t.Head, html.Head{Text: name})
+		truth.Cells = append(truth.Cells, html.Cell{Text: fmt.Sprintf("%.1f", 100*v.Shares[n])})
+	}
+	t.Rows = append(t.Rows, truth)
+	for i := range v.Methods {
+		m := &v.Methods[i]
+		row := html.Row{Cells: []html.Cell{{Text: m.Name}}}
+		for n, share := range m.Shares {
+			cell := html.Cell{Text: fmt.Sprintf("%.1f", 100*share)}
+			if math.Abs(share-v.Shares[n]) > 0.02 {
 				cell.Mark = html.Middle
 			}
-			cells = append(cells, cell)
+			row.Cells = append(row.Cells, cell)
 		}
-		t.Rows = append(t.Rows, html.Row{Cells: cells})
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
