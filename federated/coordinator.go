@@ -68,7 +68,7 @@ func NewCoordinator(settings Settings, members []Member, global *model.Weights, 
 			ErrRound, finished, settings.Rounds, settings.Rounds)
 	}
 	if !global.Finite() {
-		return nil, fmt.Errorf("%w: the model to start from", ErrNotFinite)
+		return nil, fmt.Errorf("%w: the weights of the model to start from", ErrNotFinite)
 	}
 	return c, nil
 }
@@ -115,7 +115,7 @@ func (c *Coordinator) Receive(update Update) error {
 		return fmt.Errorf("%w: update of %s in round %d: %w", ErrWeights, name, update.Round, err)
 	}
 	if !update.Weights.Finite() {
-		return fmt.Errorf("%w: update of %s in round %d; a lower rate may help", ErrNotFinite, name, update.Round)
+		return fmt.Errorf("%w: the weights of %s in round %d; a lower rate may help", ErrNotFinite, name, update.Round)
 	}
 	c.updates[update.Member] = &update
 	return nil
@@ -190,7 +190,7 @@ func (c *Coordinator) Aggregate() (*Aggregate, error) {
 	}
 	result.After = average(c.global, result.Updates, contributions, c.settings.GlobalRate)
 	if !result.After.Finite() {
-		return nil, fmt.Errorf("%w: the average of round %d; a lower rate or global rate may help", ErrNotFinite, c.round+1)
+		return nil, fmt.Errorf("%w: the average weights of round %d; a lower rate or global rate may help", ErrNotFinite, c.round+1)
 	}
 	c.global = result.After
 	c.round++
