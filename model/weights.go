@@ -55,8 +55,9 @@ func (w *Weights) Clone() *Weights {
 
 // Finite reports whether no value is infinite or not a number.
 func (w *Weights) Finite() bool {
+	const exponent = 0x7f80_0000 // all ones in what is infinite or not a number
 	for _, v := range w.Flat {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		if math.Float32bits(v)&exponent == exponent {
 			return false
 		}
 	}

@@ -9,12 +9,17 @@ import (
 // moments are the count, mean and spread of a sample, added one by one
 // (Welford).
 type moments struct {
-	count int
-	mean  float64
-	sum2  float64 // Σ (x − mean)²
+	count     int
+	mean      float64
+	sum2      float64 // Σ (x − mean)²
+	low, high float64
 }
 
 func (m *moments) add(x float64) {
+	if m.count == 0 {
+		m.low, m.high = x, x
+	}
+	m.low, m.high = min(m.low, x), max(m.high, x)
 	m.count++
 	d := x - m.mean
 	m.mean += d / float64(m.count)
@@ -29,10 +34,48 @@ func (m *moments) variance() float64 {
 	return m.sum2 / float64(m.count-1)
 }
 
+// reach is how far the sample goes from its mean.
+func (m *moments) reach() float64 { return max(m.high-m.mean, m.mean-m.low) }
+
 // priorWeight is how many samples the members' mean variance counts for in
 // each member's own: when rare marginal contributions are all that matters, a
 // few samples which happen to agree are no proof of certainty.
 const priorWeight = 2
+
+// rareEvents is how many more rare events a sample is taken to hold than it
+// does, in the manner of Agresti and Coull, who add four to a count: fifty
+// samples without one have not shown that there are none.
+const rareEvents = 4
+
+// rare is what they add to the sum of squares of a sample. An event is rare
+// when it is more than two standard deviations off. Where nothing was seen to
+// vary, what other samples vary by tells how far off an event can be.
+func (m *moments) rare(others float64) float64 {
+	if m.reach() <= rounding*others {
+		return rareEvents * others * others
+	}
+	return rareEvents * max(0, m.reach()*m.reach()-4*m.variance())
+}
+
+// rounding is what a sample may vary by, of what others do, and count as one
+// that does not.
+const rounding = 1e-9
+
+// meanReach is the mean reach of the samples that vary.
+func meanReach(samples []moments) float64 {
+	most := 0.0
+	for i := range samples {
+		most = max(most, samples[i].reach())
+	}
+	sum, count := 0.0, 0
+	for i := range samples {
+		if reach := samples[i].reach(); reach > rounding*most {
+			sum += reach
+			count++
+		}
+	}
+	return sum / float64(max(1, count))
+}
 
 // meanEstimate is the estimate by one sample mean per member.
 func meanEstimate(samples []moments) Estimate {
@@ -41,9 +84,10 @@ func meanEstimate(samples []moments) Estimate {
 	for _, m := range samples {
 		pooled += m.variance() / float64(len(samples))
 	}
+	reach := meanReach(samples)
 	for n, m := range samples {
 		freedom := float64(m.count - 1)
-		variance := (m.sum2 + priorWeight*pooled) / (freedom + priorWeight)
+		variance := (m.sum2 + m.rare(reach) + priorWeight*pooled) / (freedom + priorWeight)
 		e.set(n, m.mean, math.Sqrt(variance/float64(m.count)), freedom)
 	}
 	return e

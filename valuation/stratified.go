@@ -33,12 +33,14 @@ func (e *stratified) Ask(q *Query) {
 }
 
 // allocate gives each class a share in proportion to the standard deviation
-// of its part of the values, but no less than a third of the mean: samples
-// which look alike may have missed the rare one that counts.
+// of its part of the values, but no less than a third of the mean, and more in
+// larger classes: samples which look alike may have missed the rare one that
+// counts, and there is more room for it among many.
 func (e *stratified) allocate() {
 	deviations := make([]float64, len(e.classes))
-	mean := 0.0
+	mean, pairs := 0.0, 0.0
 	for j, c := range e.classes {
+		pairs += c.draws.total / float64(len(e.classes))
 		if len(c.side) < e.least && !c.complete() {
 			return
 		}
@@ -46,8 +48,8 @@ func (e *stratified) allocate() {
 		mean += deviations[j] / float64(len(e.classes))
 	}
 	sum := 0.0
-	for j := range deviations {
-		deviations[j] = max(deviations[j], mean/3)
+	for j, c := range e.classes {
+		deviations[j] = max(deviations[j], mean*min(3, c.draws.total/pairs)/3)
 		sum += deviations[j]
 	}
 	if sum == 0 {

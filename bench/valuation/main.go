@@ -30,15 +30,16 @@ type options struct {
 	budgets []int
 	exact   bool
 	error   bool
+	rebuilt bool
 }
 
 func main() {
 	var o options
 	var budgets, part string
-	flag.StringVar(&o.python, "python", filepath.Join("bench", ".venv", "bin", "python"), "the Python that has shapiq; empty: no peers")
+	flag.StringVar(&o.python, "python", filepath.Join("bench", ".venv", "bin", "python"), "the Python that has shapiq and pyDVL; empty: no peers")
 	flag.IntVar(&o.seeds, "seeds", 30, "runs of each estimator, of which the median counts")
 	flag.StringVar(&budgets, "budgets", "512,2048", "evaluations, separated by commas; 8192 takes about five times as long")
-	flag.StringVar(&part, "part", "all", "exact, error or all")
+	flag.StringVar(&part, "part", "all", "exact (values from tables), error (of the estimators), rebuilt (models, against retraining; no peers) or all")
 	flag.Parse()
 	for _, word := range strings.Split(budgets, ",") {
 		b, err := strconv.Atoi(word)
@@ -48,7 +49,7 @@ func main() {
 		}
 		o.budgets = append(o.budgets, b)
 	}
-	o.exact, o.error = part != "error", part != "exact"
+	o.exact, o.error, o.rebuilt = part == "exact" || part == "all", part == "error" || part == "all", part == "rebuilt" || part == "all"
 	if err := run(context.Background(), os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "valuation bench:", err)
 		os.Exit(1)
@@ -70,18 +71,48 @@ func compare(ctx context.Context, out io.Writer, o options, folder string) error
 		}
 	}
 	if o.error {
-		return compareErrors(ctx, out, o, folder)
+		if err := compareErrors(ctx, out, o, folder); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	if o.rebuilt {
+		return compareRebuilt(ctx, out, rebuiltSeeds)
 	}
 	return nil
 }
 
+// rebuiltSeeds is how often a regime is trained: each time takes a minute or so.
+const rebuiltSeeds = 3
+
 // compareExact times the exact Shapley values of a table of 2^20 worths on one
-// core, and those of 2^24 for their memory.
+// core beside shapiq's, those of 2^12 beside pyDVL's, which asks for every
+// worth by itself, and those of 2^24 for their memory.
 func compareExact(ctx context.Context, out io.Writer, o options, folder string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	table := airport(20)
-	var took []float64
-	var values []float64
+	for _, peer := range []struct {
+		name, command string
+		members       int
+	}{{"shapiq", "exact", 20}, {"pyDVL", "exact-pydvl", 12}} {
+		if err := timeExact(ctx, out, o, folder, peer.name, peer.command, peer.members); err != nil {
+			return err
+		}
+	}
+	table := airport(24)
+	begin := time.Now()
+	if _, err := valuation.Shapley(table); err != nil {
+		return err
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	fmt.Fprintf(out, "exact Shapley values, N = 24, one core: grange %.0f ms, %.0f MB from the system in all\n\n", 1e3*time.Since(begin).Seconds(), float64(memory.Sys)/1e6)
+	return nil
+}
+
+// timeExact prints the time of exact values by Grange and by one peer.
+func timeExact(ctx context.Context, out io.Writer, o options, folder, name, command string, members int) error {
+	table := airport(members)
+	var took, values []float64
 	for range 11 {
 		begin := time.Now()
 		var err error
@@ -91,7 +122,7 @@ func compareExact(ctx context.Context, out io.Writer, o options, folder string) 
 		took = append(took, time.Since(begin).Seconds())
 	}
 	ours := median(took)
-	fmt.Fprintf(out, "exact Shapley values, N = 20, one core: grange %.1f ms", 1e3*ours)
+	fmt.Fprintf(out, "exact Shapley values, N = %d, one core: grange %.3g ms", members, 1e3*ours)
 	path := filepath.Join(folder, "exact.f64")
 	if err := write(path, table); err != nil {
 		return err
@@ -101,24 +132,16 @@ func compareExact(ctx context.Context, out io.Writer, o options, folder string) 
 			Seconds float64
 			Values  []float64
 		}
-		if err := ask(ctx, o, &peer, "exact", path); err != nil {
+		if err := ask(ctx, o, &peer, command, path); err != nil {
 			return err
 		}
 		worst := 0.0
 		for n := range values {
 			worst = max(worst, math.Abs(values[n]-peer.Values[n]))
 		}
-		fmt.Fprintf(out, ", shapiq %.1f s: %.0f×; largest difference %.1e", peer.Seconds, peer.Seconds/ours, worst)
+		fmt.Fprintf(out, ", %s %.1f s: %.0f×; largest difference %.1e", name, peer.Seconds, peer.Seconds/ours, worst)
 	}
 	fmt.Fprintln(out)
-	table = airport(24)
-	begin := time.Now()
-	if _, err := valuation.Shapley(table); err != nil {
-		return err
-	}
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	fmt.Fprintf(out, "exact Shapley values, N = 24, one core: grange %.0f ms, %.0f MB from the system in all\n\n", 1e3*time.Since(begin).Seconds(), float64(memory.Sys)/1e6)
 	return nil
 }
 
@@ -212,18 +235,24 @@ func show(out io.Writer, o options, games []named, all []outcome) error {
 	}
 	fmt.Fprintln(out)
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "game\tevaluations\tgrange's best\t\tshapiq's best\t\tratio")
+	fmt.Fprintln(w, "game\tevaluations\tgrange's best\t\tshapiq's best\t\tratio\tpyDVL's best\t\tratio")
 	for _, g := range games {
 		for _, b := range o.budgets {
 			best := map[string]outcome{}
 			for _, a := range all {
-				side, _, _ := strings.Cut(a.Method, " ")
+				side, method, _ := strings.Cut(a.Method, " ")
+				a.Method = method
 				if old, found := best[side]; a.Game == g.name && a.Budget == b && a.Error == a.Error && (!found || a.Error < old.Error) {
 					best[side] = a
 				}
 			}
-			x, y := best["grange"], best["shapiq"]
-			fmt.Fprintf(w, "%s\t%d\t%s\t%.3g\t%s\t%.3g\t%.2f\n", g.name, b, strings.TrimPrefix(x.Method, "grange "), x.Error, strings.TrimPrefix(y.Method, "shapiq "), y.Error, x.Error/y.Error)
+			x := best["grange"]
+			fmt.Fprintf(w, "%s\t%d\t%s\t%.3g", g.name, b, x.Method, x.Error)
+			for _, side := range []string{"shapiq", "pydvl"} {
+				y := best[side]
+				fmt.Fprintf(w, "\t%s\t%.3g\t%.2f", y.Method, y.Error, x.Error/y.Error)
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	return w.Flush()
@@ -236,7 +265,7 @@ func ask(ctx context.Context, o options, answer any, arguments ...string) error 
 	command.Stdout, command.Stderr = &stdout, os.Stderr
 	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONWARNINGS=ignore")
 	if err := command.Run(); err != nil {
-		return errors.Join(fmt.Errorf("peers.py %s: %w", strings.Join(arguments, " "), err), errors.New("is the Python of -python there, with shapiq?"))
+		return errors.Join(fmt.Errorf("peers.py %s: %w", strings.Join(arguments, " "), err), errors.New("is the Python of -python there, with shapiq and pydvl?"))
 	}
 	return json.Unmarshal(stdout.Bytes(), answer)
 }

@@ -1,4 +1,4 @@
-"""shapiq's side of the comparison; called by main.go, answers in JSON."""
+"""shapiq's side of the comparison; called by main.go, answers in JSON. pyDVL's is in pydvl_peer.py."""
 
 import json
 import sys
@@ -7,6 +7,8 @@ import time
 import numpy as np
 from shapiq import approximator as peers
 from shapiq.game_theory.exact import ExactComputer
+
+import pydvl_peer
 
 
 def game_of(path):
@@ -61,12 +63,20 @@ def error(path, name, seeds, budgets):
                 values = first_order(make().approximate(budget, game), members)
                 errors.append(float(np.sqrt(np.mean((values - truth) ** 2))))
             found.append({"Game": name, "Budget": budget, "Method": "shapiq " + method, "Error": float(np.median(errors))})
+        for method in pydvl_peer.METHODS:
+            errors = []
+            for seed in range(seeds):
+                values = pydvl_peer.estimate(table, method, budget, seed)
+                errors.append(float(np.sqrt(np.mean((values - truth) ** 2))))
+            found.append({"Game": name, "Budget": budget, "Method": "pydvl " + method, "Error": float(np.median(errors))})
     return found
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "exact":
         answer = exact(sys.argv[2])
+    elif sys.argv[1] == "exact-pydvl":
+        answer = pydvl_peer.exact(np.fromfile(sys.argv[2], dtype="<f8"))
     else:
         answer = error(sys.argv[2], sys.argv[3], int(sys.argv[4]), [int(b) for b in sys.argv[5].strip("[]").split()])
     json.dump(answer, sys.stdout)

@@ -121,6 +121,11 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 	if err != nil {
 		return err
 	}
+	return a.printTraining(ctx, s, job, result, flags)
+}
+
+// printTraining writes the files that were asked for and prints the result.
+func (a *app) printTraining(ctx context.Context, s *scenario.Scenario, job train.Job, result *train.Result, flags trainFlags) error {
 	if err := a.saveTraining(ctx, s.Name, result, flags); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type valueFlags struct {
 	json          bool
 	csv           string
 	plot          string
+	report        string
 	seed          uint64
 	workers       int
 	data          string
@@ -47,7 +48,8 @@ func (a *app) value() *cobra.Command {
 
 With a folder of updates (grange train FILE --save-updates DIR) nothing is trained: the model of a
 coalition is rebuilt by averaging its members' updates. gtg, gtg-adjusted and multi-round do so round
-by round; all other methods value the final models, rebuilt from all rounds together.
+by round and add up; all other methods value the final models, for which the rounds are replayed with
+the coalition's members alone (one-round: their steps just added up).
 
 With a scenario and --retrain every coalition is trained from the start. That takes 2^N trainings for
 an exact answer, each of which is kept in --results: a run that was stopped goes on where it was. It
@@ -70,6 +72,7 @@ Methods: ` + strings.Join(valueMethods(), ", ") + `.`,
 	f.BoolVar(&flags.retrain, "retrain", false, "train every coalition of the scenario")
 	f.BoolVar(&flags.compare, "compare", false, "try all methods and print their cost, error and rank agreement side by side")
 	f.StringVar(&flags.truth, "truth", "", "with --compare: judge by the values in this file, written by value --json (default: exact)")
+	f.StringVar(&flags.report, "report", "", "with --compare: write a page that shows the methods side by side to this .html file")
 	f.StringVar(&flags.contributions, "contributions", "all", "with --retrain: data points each member gives, s1,s2,… or all")
 	f.StringVar(&flags.negative, "negative", "clip", "negative indices: clip to 0, or raw")
 	f.IntVar(&flags.evaluations, "evaluations", 0, "coalitions to value at most, by each round for gtg (default: 100·N)")
@@ -115,30 +118,35 @@ func (a *app) runValue(ctx context.Context, path string, flags valueFlags) error
 		return err
 	}
 	if flags.compare {
-		return a.compareMethods(ctx, of, negative, flags)
+		return a.compareMethods(ctx, of, negative, path, flags)
 	}
 	v := of.valued
-	if v.result, err = of.by(ctx, flags.method); err != nil {
+	v.result, err = of.by(ctx, flags.method)
+	if v.result == nil || ctx.Err() != nil {
 		return err
 	}
+	failure := err // what was valued before it is shown all the same
 	v.shares = v.result.Shares(negative)
 	if flags.amount != 0 {
 		if v.parts, err = split.Split(flags.amount, v.shares); err != nil {
 			return err
 		}
 	}
-	return a.showValue(ctx, v, flags)
+	return errors.Join(a.showValue(ctx, v, flags), failure)
 }
 
 // checkValue finds what is wrong with the flags before any work is done.
 func checkValue(path string, flags *valueFlags) error {
-	for _, out := range []struct{ flag, path string }{{"csv", flags.csv}, {"plot", flags.plot}} {
+	for _, out := range []struct{ flag, path string }{{"csv", flags.csv}, {"plot", flags.plot}, {"report", flags.report}} {
 		if err := writable(out.flag, out.path); err != nil {
 			return err
 		}
 	}
 	if _, err := chartFormat(flags.plot); err != nil {
 		return err
+	}
+	if flags.report != "" && !flags.compare {
+		return &usageError{problem: "--report is the page of a comparison", try: "add --compare, or draw the values with --plot FILE"}
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() == flags.retrain {
@@ -196,13 +204,16 @@ func (a *app) uploaded(ctx context.Context, path string, flags valueFlags) (*sub
 		history := &watchedHistory{folder, bar}
 		if byRound, found := roundMethods[method]; found {
 			outcome, err := byRound(ctx, history, evaluate, v.seed, flags)
-			if err != nil {
+			if err != nil && (outcome == nil || len(outcome.Rounds) == 0) {
 				return nil, err
 			}
-			return &outcome.Result, nil
+			if err != nil {
+				outcome.Warnings = append(outcome.Warnings, fmt.Sprintf("only the first %d of %d rounds are valued", len(outcome.Rounds), folder.Rounds()))
+			}
+			return &outcome.Result, err
 		}
 		if final == nil {
-			g, err := reconstruct.OneRound(ctx, history, evaluate)
+			g, err := reconstruct.Replay{}.Game(ctx, history, evaluate)
 			if err != nil {
 				return nil, err
 			}

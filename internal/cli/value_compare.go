@@ -5,22 +5,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"grange/game"
+	"grange/report/story"
 	"grange/valuation"
 )
 
 // judgement is how a method did against the truth.
 type judgement struct {
-	Method      string  `json:"method"`
-	Evaluations int     `json:"evaluations"`
-	Error       float64 `json:"index_error"`    // root mean square, of the indices
-	Share       float64 `json:"share_error"`    // the largest, of the shares
-	Ranks       float64 `json:"rank_agreement"` // Kendall's τ: 1 for the same order, −1 for the opposite
+	Method      string    `json:"method"`
+	Evaluations int       `json:"evaluations"`
+	Error       float64   `json:"index_error"`      // root mean square, of the indices
+	Share       float64   `json:"share_error"`      // the largest, of the shares
+	MeanShare   float64   `json:"mean_share_error"` // the mean, of the shares
+	Ranks       float64   `json:"rank_agreement"`   // Kendall's τ: 1 for the same order, −1 for the opposite
+	Indices     []float64 `json:"indices"`
+	Shares      []float64 `json:"shares"`
 }
 
 // comparisonJSON is the document of value --compare --json.
@@ -35,22 +39,30 @@ type comparisonJSON struct {
 }
 
 // compareMethods values the subject by every method and prints how they did.
-func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Negative, flags valueFlags) error {
+func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Negative, path string, flags valueFlags) error {
+	v := &story.Values{Scenario: of.scenario, Members: of.members, Truth: "the exact values", Rebuilt: of.source == "updates"}
 	c := comparisonJSON{Scenario: of.scenario, Source: of.source, Truth: "exact", Members: of.members}
 	if flags.truth != "" {
-		found, err := readTruth(flags.truth, of.members)
+		d, err := readTruth(flags.truth, of.members)
 		if err != nil {
 			return err
 		}
-		c.Truth, c.Indices = flags.truth, found
+		c.Truth, v.Indices = flags.truth, d.Indices
+		v.Truth = "the values by " + d.Method + " in " + filepath.Base(flags.truth)
+		if d.Source == "retrained" {
+			v.Truth = "the " + d.Method + " values with every coalition retrained"
+		}
 	} else {
 		r, err := of.by(ctx, "exact")
 		if err != nil {
 			return err
 		}
-		c.Indices = r.Values
+		v.Indices = r.Values
+		if v.Rebuilt {
+			v.Truth = "the exact values of the rebuilt final models"
+		}
 	}
-	c.Shares = game.Shares(c.Indices, negative)
+	v.Shares = game.Shares(v.Indices, negative)
 	for _, method := range of.methods {
 		if method == "banzhaf" || method == "nucleolus" { // they answer another question
 			continue
@@ -62,44 +74,55 @@ func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Neg
 		if err != nil {
 			return err
 		}
-		c.Methods = append(c.Methods, judge(method, r, r.Shares(negative), c))
+		v.Add(method, methodWords[method], r, r.Shares(negative))
+	}
+	v.AddEqual()
+	c.Indices, c.Shares = v.Indices, v.Shares
+	for _, m := range v.Methods {
+		c.Methods = append(c.Methods, judgement{
+			Method: m.Name, Evaluations: m.Result.Evaluations, Error: m.Judged.Error, Share: m.Judged.Share,
+			MeanShare: m.Judged.Shares, Ranks: m.Judged.Ranks, Indices: m.Result.Values, Shares: m.Shares,
+		})
+	}
+	if flags.report != "" {
+		command := "grange value " + filepath.Base(path) + " --compare"
+		if flags.retrain {
+			command += " --retrain"
+		}
+		page, err := story.Comparison(v, story.Origin{Version: version(), Command: command, Seed: of.seed}).Render()
+		if err != nil {
+			return err
+		}
+		if err := a.save(ctx, flags.report, page); err != nil {
+			return err
+		}
 	}
 	if flags.json {
 		return a.printJSON(ctx, c)
 	}
-	return a.print(ctx, []byte(a.comparisonText(c)))
+	return a.print(ctx, []byte(a.comparisonText(c, flags.report)))
 }
 
-func judge(method string, r *valuation.Result, shares []float64, truth comparisonJSON) judgement {
-	j := judgement{Method: method, Evaluations: r.Evaluations}
-	agree, pairs := 0.0, 0.0
-	for n, v := range r.Values {
-		j.Error += (v - truth.Indices[n]) * (v - truth.Indices[n]) / float64(len(r.Values))
-		j.Share = max(j.Share, math.Abs(shares[n]-truth.Shares[n]))
-		for m := range n {
-			pairs++
-			agree += sign(v-r.Values[m]) * sign(truth.Indices[n]-truth.Indices[m])
-		}
-	}
-	j.Error = math.Sqrt(j.Error)
-	if pairs > 0 {
-		j.Ranks = agree / pairs
-	}
-	return j
+// methodWords say in a few words what a method does.
+var methodWords = map[string]string{
+	"gtg":          "guided, truncated orders in every round",
+	"gtg-adjusted": "regression-adjusted sampling in every round",
+	"multi-round":  "all coalitions of every round",
+	"one-round":    "all coalitions, steps added up",
+	"exact":        "all coalitions",
+	"loo":          "one member left out at a time",
+	"permutation":  "random orders",
+	"antithetic":   "random orders and their reverses",
+	"truncated":    "random orders, cut short",
+	"stratified":   "coalitions by size, where they vary most",
+	"owen":         "multilinear extension",
+	"kernel":       "least squares, paired",
+	"svarm":        "every worth counts for everyone",
+	"adjusted":     "regression-adjusted sampling",
 }
 
-func sign(x float64) float64 {
-	switch {
-	case x > 0:
-		return 1
-	case x < 0:
-		return -1
-	}
-	return 0
-}
-
-// readTruth reads the indices of an earlier valuation of the same members.
-func readTruth(path string, members []string) ([]float64, error) {
+// readTruth reads an earlier valuation of the same members.
+func readTruth(path string, members []string) (*valueJSON, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, &usageError{problem: fmt.Sprintf("--truth %s cannot be read", path), try: "grange value FILE --retrain --json > " + path}
@@ -108,19 +131,22 @@ func readTruth(path string, members []string) ([]float64, error) {
 	if err := json.Unmarshal(text, &d); err != nil || !slices.Equal(d.Members, members) || len(d.Indices) != len(members) {
 		return nil, &usageError{problem: fmt.Sprintf("--truth %s is not a valuation of %s", path, strings.Join(members, ", ")), try: "grange value FILE --retrain --json > " + path}
 	}
-	return d.Indices, nil
+	return &d, nil
 }
 
-func (a *app) comparisonText(c comparisonJSON) string {
+func (a *app) comparisonText(c comparisonJSON, report string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: every method against %s\n\n", c.Scenario, c.Truth)
 	t := &table{}
-	t.add(left("method").in(bold), right("models").in(bold), right("index error").in(bold), right("largest share error").in(bold), right("rank agreement").in(bold))
+	t.add(left("method").in(bold), right("models").in(bold), right("index error").in(bold), right("largest share error").in(bold), right("mean share error").in(bold), right("rank agreement").in(bold))
 	t.rule()
 	for _, j := range c.Methods {
-		t.add(left(j.Method), right(whole(int64(j.Evaluations))), right(fmt.Sprintf("%.4f", j.Error)), right(percent2(j.Share)), right(fmt.Sprintf("%.2f", j.Ranks)))
+		t.add(left(j.Method), right(whole(int64(j.Evaluations))), right(fmt.Sprintf("%.4f", j.Error)), right(percent2(j.Share)), right(percent2(j.MeanShare)), right(fmt.Sprintf("%.2f", j.Ranks)))
 	}
 	b.WriteString(t.render(a.colour()))
 	b.WriteString("\nIndex error: root mean square over members. Rank agreement: Kendall's tau, 1 for the same order.\n")
+	if report != "" {
+		fmt.Fprintf(&b, "Report: %s\n", report)
+	}
 	return b.String()
 }

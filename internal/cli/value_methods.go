@@ -17,6 +17,9 @@ var roundMethods = map[string]func(context.Context, reconstruct.History, reconst
 	"gtg-adjusted": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
 		return roundByRound(valuation.Adjusted{}, seed, flags).Value(ctx, h, evaluate)
 	},
+	"one-round": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
+		return oneRound(ctx, h, evaluate, seed, flags)
+	},
 	"multi-round": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, _ uint64, flags valueFlags) (*reconstruct.Outcome, error) {
 		m := reconstruct.MultiRound{Tabulation: valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}}
 		return m.Value(ctx, h, evaluate)
@@ -30,6 +33,29 @@ func roundByRound(m valuation.Method, seed uint64, flags valueFlags) reconstruct
 		g.Settings.Stop = valuation.Evaluations(flags.evaluations)
 	}
 	return g
+}
+
+// oneRound values the final models of added-up steps: exactly where that many
+// coalitions are allowed, else by sampling.
+func oneRound(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
+	g, err := reconstruct.OneRound(ctx, h, evaluate)
+	if err != nil {
+		return nil, err
+	}
+	n := len(h.Members())
+	budget := flags.evaluations
+	if budget == 0 {
+		budget = 100 * n
+		if n <= flags.limit {
+			budget = max(budget, 1<<n)
+		}
+	}
+	r, err := valuation.Estimates(ctx, g, valuation.Adjusted{}, valuation.Settings{Seed: seed, Workers: flags.workers, Stop: valuation.Evaluations(budget)})
+	if err != nil {
+		return nil, err
+	}
+	r.Method = "one-round"
+	return &reconstruct.Outcome{Result: *r}, nil
 }
 
 // exactMethods need the worth of every coalition.
@@ -53,7 +79,7 @@ var samplingMethods = map[string]valuation.Method{
 
 // valueMethods lists all of them.
 func valueMethods() []string {
-	list := []string{"gtg", "gtg-adjusted", "multi-round", "exact", "loo", "banzhaf", "nucleolus"}
+	list := []string{"gtg", "gtg-adjusted", "multi-round", "one-round", "exact", "loo", "banzhaf", "nucleolus"}
 	return append(list, slices.Sorted(maps.Keys(samplingMethods))...)
 }
 
@@ -96,16 +122,22 @@ func (a *app) valueGame(ctx context.Context, g *valuation.Game, method string, s
 	result := &valuation.Result{Method: method, Names: g.Names, Status: valuation.Exact, Reason: "every coalition it needs is valued"}
 	zeros := func() []float64 { return make([]float64, g.Members) }
 	if method == "loo" {
-		return result, leaveOneOut(ctx, &watched, result)
+		if err := leaveOneOut(ctx, &watched, result); err != nil {
+			return nil, err
+		}
+		return result, nil
 	}
 	table, err := valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}.Table(ctx, &watched)
 	if err != nil {
 		return nil, err
 	}
 	values, err := exactMethods[method](table)
+	if err != nil {
+		return nil, err
+	}
 	result.Estimate = valuation.Estimate{Values: values, Errors: zeros(), Spread: zeros()}
 	result.Empty, result.Whole, result.Evaluations = table[0], table[len(table)-1], len(table)
-	return result, err
+	return result, nil
 }
 
 // leaveOneOut values N+2 coalitions.

@@ -52,6 +52,7 @@ func (p Panel) values(yield func(x, y float64)) {
 			yield(float64(i), v.Y)
 			yield(float64(i), 0)
 			if v.Low != v.High {
+				yield(float64(i), v.Low)
 				yield(float64(i), v.High)
 			}
 		}

@@ -156,3 +156,39 @@ func TestPageColumns(t *testing.T) {
 		}
 	}
 }
+
+// Whiskers that go below zero must stay within the axis, off the names.
+func TestWhiskersStayWithinTheAxis(t *testing.T) {
+	p := Panel{X: Axis{Categories: []string{"a", "b"}}, Y: Axis{FromZero: true},
+		Bars: []Bars{{Values: []XY{{Y: 0.1, Low: -0.25, High: 0.45}, {Y: 0.2, Low: 0.2, High: 0.2}}}}}
+	if _, y, _ := p.ranges(); y[0] > -0.25 || y[1] < 0.45 {
+		t.Errorf("the axis goes from %v to %v, the whiskers from −0.25 to 0.45", y[0], y[1])
+	}
+}
+
+// Names that do not fit beside each other stand in two rows by turns.
+func TestNamesAreStaggered(t *testing.T) {
+	axis := func(names ...string) Axis { return Axis{Categories: names} }
+	sx := scale{from: 0, to: 200}
+	for _, test := range []struct {
+		axis Axis
+		want bool
+	}{
+		{axis("ash", "elm", "fir"), false},
+		{axis("ash", "juniper and others", "fir"), true},
+		{axis("juniper", "juniper"), false},
+		{Axis{}, false},
+	} {
+		if got := test.axis.staggered(sx); got != test.want {
+			t.Errorf("%v: staggered %v", test.axis.Categories, got)
+		}
+	}
+	c := Chart{Panels: []Panel{{X: axis(strings.Fields("juniper hawthorn rosemary lavender marigold primrose bluebell foxglove snowdrop daffodil")...),
+		Bars: []Bars{{Values: make([]XY, 10)}}}}}
+	text := string(c.Inline(0))
+	for _, name := range c.Panels[0].X.Categories {
+		if !strings.Contains(text, ">"+name+"<") {
+			t.Errorf("%s is cut short", name)
+		}
+	}
+}

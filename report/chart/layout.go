@@ -115,6 +115,9 @@ func (p Panel) draw(c canvas, f frame) {
 		bottom += 18
 	}
 	sx := scale{rx[0], rx[1], x0 + left + 12, x0 + f.width - 12}
+	if p.X.staggered(sx) {
+		bottom -= rowHeight
+	}
 	sy := scale{ry[0], ry[1], bottom, top + 6}
 
 	for _, v := range yTicks {
@@ -144,12 +147,29 @@ func (p Panel) gutter() float64 {
 	return widest
 }
 
+// rowHeight is how far the second row of names stands below the first.
+const rowHeight = 14.0
+
+// room is how wide one category is.
+func (a Axis) room(sx scale) float64 { return (sx.to - sx.from) / float64(len(a.Categories)) }
+
+// staggered reports whether the names stand in two rows by turns, because in
+// one of them would not fit.
+func (a Axis) staggered(sx scale) bool {
+	return slices.ContainsFunc(a.Categories, func(name string) bool { return textWidth(name, smallText) > a.room(sx)-4 })
+}
+
 func (p Panel) drawX(c canvas, sx scale, bottom float64) {
+	below := 0.0
 	switch {
 	case len(p.X.Categories) > 0:
-		room := (sx.to - sx.from) / float64(len(p.X.Categories))
+		room, rows := p.X.room(sx), 1
+		if p.X.staggered(sx) {
+			room, rows = 2*room, 2
+			below = rowHeight
+		}
 		for i, name := range p.X.Categories {
-			c.text(sx.at(float64(i)), bottom+17, shorten(name, room-4), smallText, middle, Muted, false)
+			c.text(sx.at(float64(i)), bottom+17+rowHeight*float64(i%rows), shorten(name, room-4), smallText, middle, Muted, false)
 		}
 	case len(p.X.Values) > 0: // where room is short, some numbers are left out
 		widest := 0.0
@@ -168,7 +188,7 @@ func (p Panel) drawX(c canvas, sx scale, bottom float64) {
 		}
 	}
 	if p.X.Label != "" {
-		c.text((sx.from+sx.to)/2, bottom+36, p.X.Label, smallText, middle, Muted, false)
+		c.text((sx.from+sx.to)/2, bottom+36+below, p.X.Label, smallText, middle, Muted, false)
 	}
 }
 

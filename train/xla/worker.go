@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"grange/dataset"
 )
 
 // worker is the parent's side of a worker process. One goroutine uses it at a time.
@@ -80,7 +79,7 @@ func (w *worker) greeting() message {
 	return message{
 		head: header{Kind: kindSetup, Setup: &w.pool.setup},
 		parts: [][]byte{
-			interleaved(&data.Train), interleaved(&data.Test), bytesOf(scale(dataset.NewNormalizer(&data.Train))),
+			interleaved(&data.Train), interleaved(&data.Test), bytesOf(scale(data.Normalizer())),
 		},
 	}
 }

@@ -6,7 +6,9 @@
 // OneRound rebuilds one final model per coalition from all rounds together and
 // MultiRound one per coalition and round (Song et al. 2019). GTG does as
 // MultiRound, but samples the coalitions, cuts orders short within a round,
-// and skips rounds which moved nothing (Liu et al. 2022).
+// and skips rounds which moved nothing (Liu et al. 2022). Replay rebuilds final
+// models too, and lets what sets a coalition apart fade from round to round, as
+// training does.
 package reconstruct
 
 import (
@@ -141,99 +143,4 @@ func (r *Round) Utility(evaluate Evaluate) valuation.Utility {
 	return valuation.UtilityFunc(func(ctx context.Context, c valuation.Coalition) (float64, error) {
 		return evaluate(ctx, r.Model(c))
 	})
-}
-
-// OneRound returns the game of the final models: that of a coalition starts
-// from the first round's model and takes, in every round, the weighted mean of
-// the steps its members took in the real training. Any method of package
-// valuation can value it.
-func OneRound(ctx context.Context, h History, evaluate Evaluate) (*valuation.Game, error) {
-	if h.Rounds() == 0 {
-		return nil, fmt.Errorf("%w: there are none", ErrShape)
-	}
-	var start []float32
-	var groups []*group
-	for round := 1; round <= h.Rounds(); round++ {
-		r, err := load(ctx, h, round)
-		if err != nil {
-			return nil, err
-		}
-		if start == nil {
-			start = r.Global
-		}
-		if len(r.Global) != len(start) {
-			return nil, fmt.Errorf("%w: the model has %d values in round %d, %d in round 1", ErrShape, len(r.Global), round, len(start))
-		}
-		groups = addRound(groups, r)
-	}
-	utility := func(ctx context.Context, c valuation.Coalition) (float64, error) {
-		sums := make([]float64, len(start))
-		for i, x := range start {
-			sums[i] = float64(x)
-		}
-		for _, g := range groups {
-			g.move(sums, c)
-		}
-		final := make([]float32, len(start))
-		for i, x := range sums {
-			final[i] = float32(x)
-		}
-		return evaluate(ctx, final)
-	}
-	return &valuation.Game{Members: len(h.Members()), Names: h.Members(), Utility: valuation.UtilityFunc(utility)}, nil
-}
-
-// group is the rounds in which the members had the same weights; usually there
-// is only one. It adds up each member's steps.
-type group struct {
-	weights []float64
-	steps   [][]float64 // per member: Σ η_g·(ω_n^r − ω^{r−1})
-}
-
-func addRound(groups []*group, r *Round) []*group {
-	var g *group
-	for _, other := range groups {
-		if equal(other.weights, r.Weights) {
-			g = other
-		}
-	}
-	if g == nil {
-		g = &group{weights: r.Weights, steps: make([][]float64, len(r.Weights))}
-		for n, w := range r.Weights {
-			if w > 0 {
-				g.steps[n] = make([]float64, len(r.Global))
-			}
-		}
-		groups = append(groups, g)
-	}
-	for n, steps := range g.steps {
-		for i := range steps {
-			steps[i] += r.rate() * (float64(r.Updates[n][i]) - float64(r.Global[i]))
-		}
-	}
-	return groups
-}
-
-// move adds the weighted mean of the coalition's steps.
-func (g *group) move(sums []float64, c valuation.Coalition) {
-	total := 0.0
-	for n := range c.Members() {
-		total += g.weights[n]
-	}
-	for n := range c.Members() {
-		if g.weights[n] > 0 {
-			for i, x := range g.steps[n] {
-				sums[i] += g.weights[n] / total * x
-			}
-		}
-	}
-}
-
-func equal(a, b []float64) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -165,46 +165,6 @@ func TestGTGSkipsIdleRounds(t *testing.T) {
 	}
 }
 
-// With one round, the final models are those of the round.
-func TestOneRoundOfOne(t *testing.T) {
-	h := recording(1, pulls(4))
-	g, err := reconstruct.OneRound(t.Context(), h, closeness)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for c := range valuation.Everyone(4) + 1 {
-		got, err := g.Utility.Value(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := h.Finished[0].Utility(closeness).Value(t.Context(), c)
-		if err != nil || math.Abs(got-want) > 1e-6 {
-			t.Errorf("%v is worth %v, as one round %v (%v)", c, got, want, err)
-		}
-	}
-}
-
-// The final model of everybody is that of the training, also where a member
-// stayed away for a round.
-func TestOneRoundEndsWhereTrainingDid(t *testing.T) {
-	h := recording(5, pulls(4))
-	h.Finished = h.Finished[:3]
-	h.Finished[2].Weights = []float64{100, 0, 300, 400}
-	h.Finished[2].Updates[1] = nil
-	final := h.Finished[2].Model(valuation.Everyone(4))
-	g, err := reconstruct.OneRound(t.Context(), h, closeness)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := g.Utility.Value(t.Context(), valuation.Everyone(4))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, _ := closeness(t.Context(), final); math.Abs(got-want) > 1e-6 {
-		t.Errorf("everybody's final model is worth %v, the trained one %v", got, want)
-	}
-}
-
 func TestMissingUpdates(t *testing.T) {
 	h := recording(4, pulls(3))
 	h.Finished[2].Updates[1] = nil
@@ -224,8 +184,8 @@ func TestMissingUpdates(t *testing.T) {
 	if o == nil || len(o.Rounds) != 2 {
 		t.Errorf("the rounds before are lost: %+v", o)
 	}
-	_, err = reconstruct.OneRound(t.Context(), h, closeness)
-	check("one-round", err)
+	_, err = reconstruct.Replay{}.Game(t.Context(), h, closeness)
+	check("replay", err)
 	h.Finished[2].Updates[1] = []float32{1}
 	if _, err := reconstruct.OneRound(t.Context(), h, closeness); !errors.Is(err, reconstruct.ErrShape) {
 		t.Errorf("error %v for an update of another size, want ErrShape", err)
