@@ -112,7 +112,6 @@ func ServerOptions(pace Pace) []grpc.ServerOption {
 		grpc.StaticConnWindowSize(2 * window),
 		grpc.ReadBufferSize(buffer),
 		grpc.WriteBufferSize(buffer),
-		grpc.SharedWriteBuffer(true),
 	}
 }
 
