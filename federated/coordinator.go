@@ -73,7 +73,7 @@ func NewCoordinator(settings Settings, members []Member, global *model.Weights, 
 			ErrRound, finished, settings.Rounds, settings.Rounds)
 	}
 	if !global.Finite() {
-		return nil, fmt.Errorf("%w: the model to start from", ErrNotFinite)
+		return nil, fmt.Errorf("%w: the weights of the model to start from", ErrNotFinite)
 	}
 	return c, nil
 }
@@ -128,7 +128,7 @@ func (c *Coordinator) Receive(update Update) error {
 			return fmt.Errorf("%w: update of %s in round %d: %w", ErrWeights, member.Name, update.Round, err)
 		}
 		if !update.Weights.Finite() {
-			return fmt.Errorf("%w: update of %s in round %d; a lower rate may help", ErrNotFinite, member.Name, update.Round)
+			return fmt.Errorf("%w: the weights of %s in round %d; a lower rate may help", ErrNotFinite, member.Name, update.Round)
 		}
 	}
 	c.updates[update.Member] = &update
@@ -205,7 +205,7 @@ func (c *Coordinator) Aggregate() (*Aggregate, error) {
 		return nil, err
 	}
 	if !result.After.Finite() {
-		return nil, fmt.Errorf("%w: the average of round %d; a lower rate or global rate may help", ErrNotFinite, c.round+1)
+		return nil, fmt.Errorf("%w: the average weights of round %d; a lower rate or global rate may help", ErrNotFinite, c.round+1)
 	}
 	c.global = result.After
 	c.round++

@@ -37,8 +37,8 @@ var (
 	ErrExamples = errors.New("federated: more examples than declared")
 	// ErrWeights is an update that does not fit the model.
 	ErrWeights = errors.New("federated: weights do not fit the model")
-	// ErrNotFinite is an update, or an average, with values that are infinite or not a number.
-	ErrNotFinite = errors.New("federated: weights are not finite")
+	// ErrNotFinite is an update, an average, or a loss with values that are infinite or not a number.
+	ErrNotFinite = errors.New("federated: not finite")
 	// ErrTraining is a member whose training failed.
 	ErrTraining = errors.New("federated: training failed")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -149,6 +150,9 @@ func (r Run) round(ctx context.Context, coordinator *Coordinator, state *State) 
 	score, err := r.Evaluator.Evaluate(ctx, aggregate.After)
 	if err != nil {
 		return fmt.Errorf("evaluating round %d: %w", aggregate.Round, err)
+	}
+	if math.IsNaN(score.Loss) || math.IsInf(score.Loss, 0) {
+		return fmt.Errorf("%w: the loss of the model after round %d; a lower rate may help", ErrNotFinite, aggregate.Round)
 	}
 	for _, absence := range aggregate.Absent {
 		state.Warnings = append(state.Warnings, absence.Warning(aggregate.Round))

@@ -19,6 +19,7 @@ var ErrCell = errors.New("lab: impossible cell")
 type Training struct {
 	Dataset     string  `json:"dataset"`
 	Model       string  `json:"model"`
+	Start       string  `json:"start,omitempty"` // how weights are drawn: a model.Start
 	Rounds      int     `json:"rounds"`
 	Epochs      int     `json:"epochs"`
 	Batch       int     `json:"batch"`
@@ -89,15 +90,9 @@ func (c Cell) Canonical() Cell {
 	return c
 }
 
-// revision is part of every key. It is raised when a change to the training
-// would give a different result for the same cell: for resnet18 alone when its
-// convolutions began to start as PyTorch's do.
-func revision(model string) int {
-	if model == "resnet18" {
-		return 2
-	}
-	return 1
-}
+// trainingRevision is part of every key. It is raised when a change to the
+// training would give a different result for the same cell.
+const trainingRevision = 1
 
 // Key names the cell: a hash of its canonical encoding. The machine, backend
 // and number of workers are not part of it, so that results can be merged; they
@@ -106,7 +101,7 @@ func (c Cell) Key() string {
 	encoded, err := json.Marshal(struct {
 		Revision int  `json:"revision"`
 		Cell     Cell `json:"cell"`
-	}{revision(c.Model), c.Canonical()})
+	}{trainingRevision, c.Canonical()})
 	if err != nil {
 		panic("lab: cell cannot be encoded: " + err.Error()) // only NaN or Inf; Check rules them out
 	}

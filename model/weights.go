@@ -69,10 +69,10 @@ func (w *Weights) Finite() bool {
 // and the running variance of batch norm, zeros elsewhere. The output layer,
 // which no rectifier follows, gets variance 1/inputs.
 //
-// A convolution that batch norm follows starts as PyTorch's do, uniform between
-// ±1/√inputs, a sixth of that variance. The scale of such weights does not
-// change what the network computes, but gradient descent moves them relative to
-// their square: at rate 0.1 the smaller start ends at better models.
+// With StartPyTorch a convolution that batch norm follows is drawn as PyTorch
+// does it, uniform between ±1/√inputs, a sixth of that variance. The scale of
+// such weights does not change what the network computes, but a step of
+// gradient descent moves them relative to it: the smaller start learns faster.
 func Init(spec Spec, random *rand.Rand) *Weights {
 	w := NewWeights(spec)
 	for i, l := range spec.Layers {
@@ -87,7 +87,7 @@ func Init(spec Spec, random *rand.Rand) *Weights {
 			if i == len(spec.Layers)-1 {
 				gain = 1
 			}
-			if normalized(spec, i) {
+			if spec.Start == StartPyTorch && normalized(spec, i) {
 				bound := 1 / math.Sqrt(float64(inputs))
 				for j := range values {
 					values[j] = float32((2*random.Float64() - 1) * bound)

@@ -59,7 +59,7 @@ func TestReadsEverySection(t *testing.T) {
 	if d := cmp.Diff(wantSolver, s.Solver); d != "" {
 		t.Error(d)
 	}
-	wantTraining := scenario.Training{Dataset: "folder:pictures", Model: "cnn", Rounds: 3, Epochs: 5, Batch: 64, Rate: 0.05,
+	wantTraining := scenario.Training{Dataset: "folder:pictures", Model: "cnn", Start: "he", Rounds: 3, Epochs: 5, Batch: 64, Rate: 0.05,
 		GlobalRate: 1, Repeats: 1, Backend: "cpu", Seed: 1, Given: true,
 		Split: scenario.Split{Kind: "shares", Shares: []float64{0.25, 0.5}}}
 	if d := cmp.Diff(wantTraining, s.Training); d != "" {

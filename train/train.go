@@ -40,6 +40,8 @@ type Job struct {
 	Data *dataset.Dataset
 	// Model is the architecture's name. Default: "mlp".
 	Model string
+	// Start is how the weights of the model are drawn. Default: model.StartHe.
+	Start model.Start
 	// Members are the members, in the order of the scenario.
 	Members []Member
 	// Split says how the training set is dealt to them. Default: uniformly at random.
@@ -210,6 +212,7 @@ func (j Job) prepare() (Job, model.Spec, error) {
 		return j, spec, err
 	}
 	spec, err = model.New(j.Model, model.Shape(j.Data.Shape()), len(j.Data.Classes))
+	spec.Start = j.Start
 	return j, spec, err
 }
 
@@ -284,6 +287,9 @@ func (j Job) Identity() (checkpoint.Identity, error) {
 		"split":       fmt.Sprintf("%v %v", j.Split.Method, j.Split.Concentration),
 		"global rate": fmt.Sprint(j.Settings.GlobalRate),
 		"on failure":  fmt.Sprint(int(j.Settings.OnFailure)),
+	}
+	if j.Start != model.StartHe {
+		identity["start"] = string(j.Start)
 	}
 	for key, value := range map[string]any{"members": j.Members, "local training": j.Local} {
 		text, err := json.Marshal(value)

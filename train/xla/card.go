@@ -58,7 +58,7 @@ func (c *card) prepare(momentum, proximal, cached bool) error {
 // options are those of the training program.
 func (c *card) options() program.Options {
 	return program.Options{
-		Images: c.with.TrainImages, Batch: c.with.Batch, Steps: c.with.Steps, Precision: c.with.Precision, LowNorm: !c.with.WideNorm,
+		Images: c.with.TrainImages, Batch: c.with.Batch, Steps: c.with.Steps, Precision: c.with.Precision,
 	}
 }
 

@@ -53,7 +53,7 @@ func Open(ctx context.Context, config Config, local federated.Local) (*Pool, err
 	p := &Pool{
 		config: config,
 		setup: setup{
-			Spec: config.Spec, Precision: config.Precision, Batch: config.Batch, Steps: config.Steps, WideNorm: config.WideNorm,
+			Spec: config.Spec, Precision: config.Precision, Batch: config.Batch, Steps: config.Steps,
 			TrainImages: config.Data.Train.Len(), TestImages: config.Data.Test.Len(), Plugin: config.Plugin, Cache: cache,
 		},
 		idle: make(chan *worker, config.Workers),

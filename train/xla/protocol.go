@@ -60,7 +60,6 @@ const (
 type setup struct {
 	Spec        model.Spec        `json:"spec"`
 	Precision   program.Precision `json:"precision"`
-	WideNorm    bool              `json:"wide_norm,omitempty"`
 	Batch       int               `json:"batch"`
 	Steps       int               `json:"steps"`
 	TrainImages int               `json:"train_images"`

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-
 )
 
 // worker is the parent's side of a worker process. One goroutine uses it at a time.
