@@ -201,11 +201,12 @@ func (f *fleet) current(ctx context.Context, n *node) (*outgoing, error) {
 	n.mutex.Unlock()
 	next, err := f.federation.Next(ctx, n.member)
 	n.mutex.Lock()
+	waited := ctx.Err() != nil
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, nil
-	case err != nil:
+	case err != nil && !waited:
 		return nil, fault(err)
+	case err != nil: // nothing to do until now
+		return nil, nil //nolint:nilerr // that is no error
 	case next.Done:
 		f.mutex.Lock()
 		f.over = true
