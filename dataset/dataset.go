@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 )
 
 // maxClasses is how many classes a label byte can tell apart.
@@ -59,12 +60,56 @@ type Dataset struct {
 	Classes []string
 	// Train and Test are the two sets. The test set's labels are taken as correct.
 	Train, Test Images
+	// Moments are what images are normalised with, where they are somebody else's. Default: those of the training set.
+	Moments *Moments
 	// Warnings holds what the reader found doubtful without refusing it.
 	Warnings []string
 }
 
 // Shape is the shape of every image.
 func (d *Dataset) Shape() Shape { return d.Train.Shape }
+
+// Normalizer is what turns the bytes of the images into floats.
+func (d *Dataset) Normalizer() *Normalizer {
+	if d.Moments != nil {
+		return d.Moments.normalizer(d.Shape())
+	}
+	return NewNormalizer(&d.Train)
+}
+
+// Conform makes a data set fit one that somebody else describes: labels become indices into the other's classes, which
+// are found by name, and images are normalised with the other's moments.
+func (d *Dataset) Conform(shape Shape, classes []string, moments Moments) error {
+	if d.Shape() != shape {
+		return fmt.Errorf("%w: images are %v, expected %v", ErrShape, d.Shape(), shape)
+	}
+	if err := moments.Validate(shape.Channels); err != nil {
+		return err
+	}
+	index := map[string]int{}
+	for i, class := range classes {
+		index[class] = i
+	}
+	if len(index) != len(classes) || len(classes) > maxClasses {
+		return fmt.Errorf("%w: %d classes of %d names, expected at most %d, each with a name of its own", ErrLabel,
+			len(classes), len(index), maxClasses)
+	}
+	becomes := make([]uint8, len(d.Classes))
+	for i, class := range d.Classes {
+		to, found := index[class]
+		if !found {
+			return fmt.Errorf("%w: class %q is not one of the %d expected: %.200q", ErrLabel, class, len(classes), classes)
+		}
+		becomes[i] = uint8(to)
+	}
+	for _, set := range []*Images{&d.Train, &d.Test} {
+		for i, label := range set.Labels {
+			set.Labels[i] = becomes[label]
+		}
+	}
+	d.Classes, d.Moments = slices.Clone(classes), &moments
+	return nil
+}
 
 // Fingerprint is a SHA-256 digest of shape, class names, labels and pixels. Data sets with equal fingerprints train
 // equal models, whatever files they were read from.

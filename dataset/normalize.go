@@ -5,12 +5,16 @@ import (
 	"math"
 )
 
+// Moments are the mean and the standard deviation of each channel, with bytes scaled to 0…1.
+type Moments struct {
+	Mean, Deviation []float64
+}
+
 // Normalizer turns the bytes of images into floats of mean 0 and standard deviation 1 per channel.
 type Normalizer struct {
 	// Shape is the shape of the images.
 	Shape Shape
-	// Mean and Deviation are the mean and the standard deviation of each channel, with bytes scaled to 0…1.
-	Mean, Deviation []float64
+	Moments
 
 	// table holds the float of every byte value, per channel.
 	table [][256]float32
@@ -21,12 +25,7 @@ type Normalizer struct {
 func NewNormalizer(images *Images) *Normalizer {
 	channels := images.Shape.Channels
 	area := images.Shape.Height * images.Shape.Width
-	n := &Normalizer{
-		Shape:     images.Shape,
-		Mean:      make([]float64, channels),
-		Deviation: make([]float64, channels),
-		table:     make([][256]float32, channels),
-	}
+	m := Moments{Mean: make([]float64, channels), Deviation: make([]float64, channels)}
 	histograms := make([][256]int, channels)
 	for i := range images.Len() {
 		image := images.Image(i)
@@ -37,12 +36,34 @@ func NewNormalizer(images *Images) *Normalizer {
 		}
 	}
 	for c := range channels {
-		n.Mean[c], n.Deviation[c] = moments(&histograms[c])
+		m.Mean[c], m.Deviation[c] = moments(&histograms[c])
+	}
+	return m.normalizer(images.Shape)
+}
+
+// normalizer tabulates what every byte becomes.
+func (m Moments) normalizer(shape Shape) *Normalizer {
+	n := &Normalizer{Shape: shape, Moments: m, table: make([][256]float32, shape.Channels)}
+	for c := range n.table {
 		for value := range n.table[c] {
 			n.table[c][value] = float32((float64(value)/255 - n.Mean[c]) / n.Deviation[c])
 		}
 	}
 	return n
+}
+
+// Validate checks that there are a mean and a deviation for each of so many channels.
+func (m Moments) Validate(channels int) error {
+	if len(m.Mean) != channels || len(m.Deviation) != channels {
+		return fmt.Errorf("%w: %d means and %d deviations, expected %d of each", ErrShape, len(m.Mean), len(m.Deviation), channels)
+	}
+	for c := range channels {
+		if !(m.Mean[c] >= 0 && m.Mean[c] <= 1) || !(m.Deviation[c] > 0 && m.Deviation[c] <= 1) {
+			return fmt.Errorf("%w: channel %d has mean %v and deviation %v, expected 0 to 1, and a deviation above 0",
+				ErrShape, c+1, m.Mean[c], m.Deviation[c])
+		}
+	}
+	return nil
 }
 
 // moments returns mean and standard deviation of a histogram of bytes, scaled to 0…1.

@@ -29,6 +29,11 @@ type Absence struct {
 	Reason string `json:"reason"`
 }
 
+// Warning says in a sentence that a round went on without the member.
+func (a Absence) Warning(round int) string {
+	return fmt.Sprintf("round %d went on without %s, whose training failed: %s", round, a.Name, a.Reason)
+}
+
 // Aggregate is the outcome of one round.
 type Aggregate struct {
 	// Round counts from 1.
@@ -68,7 +73,7 @@ func NewCoordinator(settings Settings, members []Member, global *model.Weights, 
 			ErrRound, finished, settings.Rounds, settings.Rounds)
 	}
 	if !global.Finite() {
-		return nil, fmt.Errorf("%w: the model to start from", ErrNotFinite)
+		return nil, fmt.Errorf("%w: the weights of the model to start from", ErrNotFinite)
 	}
 	return c, nil
 }
@@ -110,12 +115,21 @@ func (c *Coordinator) Receive(update Update) error {
 	if err := c.expect(update.Round, update.Member); err != nil {
 		return err
 	}
-	name := c.members[update.Member].Name
-	if err := sameTensors(c.global, update.Weights); err != nil {
-		return fmt.Errorf("%w: update of %s in round %d: %w", ErrWeights, name, update.Round, err)
+	member := c.members[update.Member]
+	if update.Examples == 0 {
+		update.Examples = member.Contribution
 	}
-	if !update.Weights.Finite() {
-		return fmt.Errorf("%w: update of %s in round %d; a lower rate may help", ErrNotFinite, name, update.Round)
+	if update.Examples < 0 || update.Examples > member.Contribution {
+		return fmt.Errorf("%w: %s trained on %d data points in round %d and had declared %d",
+			ErrExamples, member.Name, update.Examples, update.Round, member.Contribution)
+	}
+	if update.Stored == nil {
+		if err := sameTensors(c.global, update.Weights); err != nil {
+			return fmt.Errorf("%w: update of %s in round %d: %w", ErrWeights, member.Name, update.Round, err)
+		}
+		if !update.Weights.Finite() {
+			return fmt.Errorf("%w: the weights of %s in round %d; a lower rate may help", ErrNotFinite, member.Name, update.Round)
+		}
 	}
 	c.updates[update.Member] = &update
 	return nil
@@ -175,11 +189,9 @@ func (c *Coordinator) Aggregate() (*Aggregate, error) {
 			ErrRound, c.round+1, len(pending), c.members[pending[0]].Name)
 	}
 	result := &Aggregate{Round: c.round + 1, Before: c.global}
-	contributions := make([]int, 0, len(c.active))
 	for _, member := range c.active {
 		if update := c.updates[member]; update != nil {
 			result.Updates = append(result.Updates, *update)
-			contributions = append(contributions, c.members[member].Contribution)
 		} else {
 			result.Absent = append(result.Absent, Absence{member, c.members[member].Name, c.failed[member].Error()})
 		}
@@ -188,41 +200,17 @@ func (c *Coordinator) Aggregate() (*Aggregate, error) {
 		return nil, fmt.Errorf("%w: every member failed in round %d, the first of them %s: %w", ErrNobody, c.round+1,
 			result.Absent[0].Name, c.failed[result.Absent[0].Member])
 	}
-	result.After = average(c.global, result.Updates, contributions, c.settings.GlobalRate)
+	var err error
+	if result.After, err = average(c.global, result.Updates, c.settings.GlobalRate); err != nil {
+		return nil, err
+	}
 	if !result.After.Finite() {
-		return nil, fmt.Errorf("%w: the average of round %d; a lower rate or global rate may help", ErrNotFinite, c.round+1)
+		return nil, fmt.Errorf("%w: the average weights of round %d; a lower rate or global rate may help", ErrNotFinite, c.round+1)
 	}
 	c.global = result.After
 	c.round++
 	c.open, c.updates, c.failed = false, nil, nil
 	return result, nil
-}
-
-// average is the formula in the package's documentation, written as (1−η_g)·ω + η_g·Σ s_n·ω_n / S so that with one
-// member and η_g = 1 it returns that member's weights to the bit.
-func average(global *model.Weights, updates []Update, contributions []int, rate float64) *model.Weights {
-	total := 0.0
-	for _, contribution := range contributions {
-		total += float64(contribution)
-	}
-	after := global.Clone()
-	const block = 4096
-	var sums [block]float64
-	for from := 0; from < len(after.Flat); from += block {
-		values := after.Flat[from:min(from+block, len(after.Flat))]
-		part := sums[:len(values)]
-		clear(part)
-		for i, update := range updates {
-			weight := float64(contributions[i])
-			for j, value := range update.Weights.Flat[from : from+len(values)] {
-				part[j] += weight * float64(value)
-			}
-		}
-		for j := range values {
-			values[j] = float32((1-rate)*float64(values[j]) + rate*(part[j]/total))
-		}
-	}
-	return after
 }
 
 // sameTensors says how the tensors of an update differ from those of the model, if they do.

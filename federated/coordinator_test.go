@@ -231,7 +231,7 @@ func TestRefusedUpdates(t *testing.T) {
 		"other shape":        {federated.Update{Round: 1, Member: 0, Weights: constant(other, 1)}, federated.ErrWeights, "shape"},
 		"other architecture": {federated.Update{Round: 1, Member: 0, Weights: constant(mlp, 1)}, federated.ErrWeights, "tensors"},
 		"too few values":     {federated.Update{Round: 1, Member: 0, Weights: short}, federated.ErrWeights, "3 values"},
-		"infinite":           {federated.Update{Round: 1, Member: 0, Weights: infinite}, federated.ErrNotFinite, "update of a in round 1"},
+		"infinite":           {federated.Update{Round: 1, Member: 0, Weights: infinite}, federated.ErrNotFinite, "the weights of a in round 1"},
 		"NaN":                {federated.Update{Round: 1, Member: 0, Weights: constant(spec, float32(math.NaN()))}, federated.ErrNotFinite, "a"},
 	} {
 		if err := c.Receive(test.update); !errors.Is(err, test.sentinel) || !strings.Contains(err.Error(), test.word) {

@@ -33,10 +33,12 @@ var (
 	ErrMember = errors.New("federated: unknown member")
 	// ErrDuplicate is a second update from a member in one round.
 	ErrDuplicate = errors.New("federated: second update in one round")
+	// ErrExamples is an update trained on more data points than the member had declared.
+	ErrExamples = errors.New("federated: more examples than declared")
 	// ErrWeights is an update that does not fit the model.
 	ErrWeights = errors.New("federated: weights do not fit the model")
-	// ErrNotFinite is an update, or an average, with values that are infinite or not a number.
-	ErrNotFinite = errors.New("federated: weights are not finite")
+	// ErrNotFinite is an update, an average, or a loss with values that are infinite or not a number.
+	ErrNotFinite = errors.New("federated: not finite")
 	// ErrTraining is a member whose training failed.
 	ErrTraining = errors.New("federated: training failed")
 )
@@ -151,12 +153,23 @@ type Task struct {
 	Global *model.Weights
 }
 
+// Values are the weights of a model that are read piece by piece. Read may be called from several goroutines at once.
+type Values interface {
+	// Read fills a slice with the weights that begin at a position of the model's flat view.
+	Read(values []float32, position int) error
+}
+
 // Update is what a member uploads.
 type Update struct {
 	// Round and Member are those of the task.
 	Round, Member int
 	// Weights is the model it trained. The receiver keeps it.
 	Weights *model.Weights
+	// Stored is where the model is if it is not in memory, and Weights is nil. Whoever stored it has checked that its
+	// tensors are the model's and finite.
+	Stored Values
+	// Examples is how many data points it trained on, which is its weight in the average. Default: its contribution.
+	Examples int
 	// Loss is the mean loss of its last epoch.
 	Loss float64
 }

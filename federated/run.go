@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -150,30 +151,21 @@ func (r Run) round(ctx context.Context, coordinator *Coordinator, state *State) 
 	if err != nil {
 		return fmt.Errorf("evaluating round %d: %w", aggregate.Round, err)
 	}
+	if math.IsNaN(score.Loss) || math.IsInf(score.Loss, 0) {
+		return fmt.Errorf("%w: the loss of the model after round %d; a lower rate may help", ErrNotFinite, aggregate.Round)
+	}
 	for _, absence := range aggregate.Absent {
-		state.Warnings = append(state.Warnings, fmt.Sprintf("round %d went on without %s, whose training failed: %s",
-			aggregate.Round, absence.Name, absence.Reason))
+		state.Warnings = append(state.Warnings, absence.Warning(aggregate.Round))
 	}
 	state.Weights = aggregate.After
 	state.Rounds = append(state.Rounds, Round{
 		Round: aggregate.Round, Accuracy: score.Accuracy, Loss: score.Loss,
-		Training: trainingLoss(aggregate.Updates, r.Members), Absent: aggregate.Absent,
+		Training: aggregate.TrainingLoss(), Absent: aggregate.Absent,
 	})
 	if r.Observe != nil {
 		r.Observe(Observation{aggregate, score})
 	}
 	return nil
-}
-
-// trainingLoss is the mean of the members' losses, weighted by contribution.
-func trainingLoss(updates []Update, members []Member) float64 {
-	var sum, total float64
-	for _, update := range updates {
-		weight := float64(members[update.Member].Contribution)
-		sum += weight * update.Loss
-		total += weight
-	}
-	return sum / total
 }
 
 // outcome is what became of a task.

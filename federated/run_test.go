@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type toy struct {
 	fail map[[2]int]error // by round and member
 	// wait makes members of higher numbers finish first.
 	wait bool
+	loss float64 // of every model, in addition to 1
 
 	mutex sync.Mutex
 	done  int
@@ -50,7 +52,7 @@ func (f *toy) Train(ctx context.Context, task federated.Task) (federated.Update,
 }
 
 func (f *toy) Evaluate(_ context.Context, weights *model.Weights) (federated.Score, error) {
-	return federated.Score{Accuracy: float64(weights.Flat[0]), Loss: 1}, nil
+	return federated.Score{Accuracy: float64(weights.Flat[0]), Loss: 1 + f.loss}, nil
 }
 
 func toyRun(trainer *toy, rounds int) federated.Run {
@@ -161,6 +163,13 @@ func TestTrainerThatAnswersForAnother(t *testing.T) {
 	run := toyRun(&toy{}, 1)
 	run.Trainer = &wrongMember{}
 	if _, err := run.From(context.Background(), federated.State{Weights: constant(tiny(t), 0)}); !errors.Is(err, federated.ErrMember) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRunStopsWhenTheLossIsNotFinite(t *testing.T) {
+	_, err := toyRun(&toy{loss: math.Inf(1)}, 3).From(context.Background(), federated.State{Weights: constant(tiny(t), 0)})
+	if !errors.Is(err, federated.ErrNotFinite) || !strings.Contains(err.Error(), "after round 1") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -19,6 +19,7 @@ var ErrCell = errors.New("lab: impossible cell")
 type Training struct {
 	Dataset     string  `json:"dataset"`
 	Model       string  `json:"model"`
+	Start       string  `json:"start,omitempty"` // how weights are drawn: a model.Start
 	Rounds      int     `json:"rounds"`
 	Epochs      int     `json:"epochs"`
 	Batch       int     `json:"batch"`

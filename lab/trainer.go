@@ -7,6 +7,7 @@ import (
 
 	"grange/dataset"
 	"grange/federated"
+	"grange/model"
 	"grange/train"
 )
 
@@ -26,6 +27,7 @@ func trainer(backend string, engine train.Engine, data *dataset.Dataset, cores i
 		job := train.Job{
 			Data:     data,
 			Model:    c.Model,
+			Start:    model.Start(c.Start),
 			Settings: federated.Settings{Rounds: c.Rounds, GlobalRate: c.GlobalRate},
 			Local: federated.Local{
 				Epochs: c.Epochs, Batch: c.Batch, Rate: c.Rate,

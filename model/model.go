@@ -137,7 +137,18 @@ type Spec struct {
 	Classes int
 	Layers  []Layer
 	Tensors []Tensor
+	// Start says how Init draws weights. Default: StartHe.
+	Start Start `json:",omitempty"`
 }
+
+// Start is a way to draw fresh weights.
+type Start string
+
+// The ways that Init knows.
+const (
+	StartHe      Start = ""
+	StartPyTorch Start = "pytorch"
+)
 
 // Size is the number of floats in the flat vector of weights.
 func (s Spec) Size() int {

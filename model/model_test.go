@@ -102,6 +102,15 @@ func TestInit(t *testing.T) {
 	if got, want := squares/float64(len(values)), 2.0/(9*512); math.Abs(got/want-1) > 0.005 {
 		t.Errorf("variance %g, want %g", got, want)
 	}
+	spec.Start = StartPyTorch
+	values, _ = Init(spec, rand.New(rand.NewPCG(1, 1))).At("stage4.block2.conv2.weight")
+	squares = 0
+	for _, v := range values {
+		squares += float64(v) * float64(v)
+	}
+	if got, want := squares/float64(len(values)), 1.0/(3*9*512); math.Abs(got/want-1) > 0.005 {
+		t.Errorf("PyTorch's start has variance %g, want %g", got, want)
+	}
 	for i, tensor := range w.Tensors() {
 		if tensor.Role == Statistic && strings.HasSuffix(tensor.Name, ".variance") && w.Tensor(i)[0] != 1 {
 			t.Errorf("%s starts at %g", tensor.Name, w.Tensor(i)[0])

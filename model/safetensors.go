@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
+
+	"grange/internal/littleendian"
 )
 
 // ErrFormat is returned for bytes that are not a safetensors file, or not one
@@ -32,8 +33,24 @@ type entry struct {
 // WriteSafetensors writes w in the safetensors format: the same weights and
 // metadata always give the same bytes. The metadata may be nil.
 func WriteSafetensors(out io.Writer, w *Weights, metadata map[string]string) error {
-	header := make(map[string]any, len(w.tensors)+1)
-	for _, t := range w.tensors {
+	header, err := SafetensorsHeader(w.tensors, metadata)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(header); err != nil {
+		return fmt.Errorf("write safetensors header: %w", err)
+	}
+	if err := littleendian.Write(out, w.Flat); err != nil {
+		return fmt.Errorf("write safetensors data: %w", err)
+	}
+	return nil
+}
+
+// SafetensorsHeader is what a safetensors file of these tensors begins with, up
+// to the first value; their values follow in the order of the flat view.
+func SafetensorsHeader(tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	header := make(map[string]any, len(tensors)+1)
+	for _, t := range tensors {
 		header[t.Name] = entry{"F32", t.Shape, [2]int64{4 * int64(t.Offset), 4 * int64(t.Offset+t.Size)}}
 	}
 	if len(metadata) > 0 {
@@ -41,28 +58,15 @@ func WriteSafetensors(out io.Writer, w *Weights, metadata map[string]string) err
 	}
 	text, err := json.Marshal(header)
 	if err != nil {
-		return fmt.Errorf("write safetensors header: %w", err)
+		return nil, fmt.Errorf("write safetensors header: %w", err)
 	}
 	if len(text)%8 != 0 {
 		text = append(text, bytes.Repeat([]byte{' '}, 8-len(text)%8)...)
 	}
 	if len(text) > maxHeader {
-		return fmt.Errorf("%w: header of %d bytes, at most %d are allowed", ErrFormat, len(text), maxHeader)
+		return nil, fmt.Errorf("%w: header of %d bytes, at most %d are allowed", ErrFormat, len(text), maxHeader)
 	}
-	buffer := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
-	if _, err := out.Write(append(buffer, text...)); err != nil {
-		return fmt.Errorf("write safetensors header: %w", err)
-	}
-	for part := range slices.Chunk(w.Flat, 1<<14) {
-		buffer = buffer[:0]
-		for _, v := range part {
-			buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(v))
-		}
-		if _, err := out.Write(buffer); err != nil {
-			return fmt.Errorf("write safetensors data: %w", err)
-		}
-	}
-	return nil
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }
 
 // ReadSafetensors reads the weights of spec. The file must hold exactly the
@@ -82,21 +86,12 @@ func ReadSafetensors(in io.Reader, spec Spec) (*Weights, map[string]string, erro
 		return nil, nil, err
 	}
 	w := NewWeights(spec)
-	buffer := make([]byte, 1<<16)
 	for _, i := range order {
-		values := w.Tensor(i)
-		for len(values) > 0 {
-			part := buffer[:min(4*len(values), len(buffer))]
-			if _, err := io.ReadFull(in, part); err != nil {
-				return nil, nil, fmt.Errorf("%w: tensor %s: %w", ErrFormat, spec.Tensors[i].Name, truncated(err))
-			}
-			for j := range len(part) / 4 {
-				values[j] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*j:]))
-			}
-			values = values[len(part)/4:]
+		if err := littleendian.Read(in, w.Tensor(i)); err != nil {
+			return nil, nil, fmt.Errorf("%w: tensor %s: %w", ErrFormat, spec.Tensors[i].Name, truncated(err))
 		}
 	}
-	if extra, err := in.Read(buffer[:1]); extra != 0 {
+	if extra, err := in.Read(make([]byte, 1)); extra != 0 {
 		return nil, nil, fmt.Errorf("%w: bytes after the last tensor", ErrFormat)
 	} else if err != nil && err != io.EOF {
 		return nil, nil, fmt.Errorf("read safetensors: %w", err)

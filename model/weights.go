@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Weights are the values of a Spec's tensors.
@@ -54,8 +55,9 @@ func (w *Weights) Clone() *Weights {
 
 // Finite reports whether no value is infinite or not a number.
 func (w *Weights) Finite() bool {
+	const exponent = 0x7f80_0000 // all ones in what is infinite or not a number
 	for _, v := range w.Flat {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		if math.Float32bits(v)&exponent == exponent {
 			return false
 		}
 	}
@@ -66,6 +68,11 @@ func (w *Weights) Finite() bool {
 // 2/inputs for the weights of dense layers and convolutions, ones for the scale
 // and the running variance of batch norm, zeros elsewhere. The output layer,
 // which no rectifier follows, gets variance 1/inputs.
+//
+// With StartPyTorch a convolution that batch norm follows is drawn as PyTorch
+// does it, uniform between ±1/√inputs, a sixth of that variance. The scale of
+// such weights does not change what the network computes, but a step of
+// gradient descent moves them relative to it: the smaller start learns faster.
 func Init(spec Spec, random *rand.Rand) *Weights {
 	w := NewWeights(spec)
 	for i, l := range spec.Layers {
@@ -80,6 +87,13 @@ func Init(spec Spec, random *rand.Rand) *Weights {
 			if i == len(spec.Layers)-1 {
 				gain = 1
 			}
+			if spec.Start == StartPyTorch && normalized(spec, i) {
+				bound := 1 / math.Sqrt(float64(inputs))
+				for j := range values {
+					values[j] = float32((2*random.Float64() - 1) * bound)
+				}
+				continue
+			}
 			deviation := math.Sqrt(gain / float64(inputs))
 			for j := range values {
 				values[j] = float32(random.NormFloat64() * deviation)
@@ -90,6 +104,11 @@ func Init(spec Spec, random *rand.Rand) *Weights {
 		}
 	}
 	return w
+}
+
+// normalized reports whether batch norm follows layer i.
+func normalized(spec Spec, i int) bool {
+	return slices.ContainsFunc(spec.Layers, func(l Layer) bool { return l.Kind == BatchNorm && l.Inputs[0] == i })
 }
 
 func fill(values []float32, v float32) {

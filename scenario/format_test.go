@@ -22,6 +22,7 @@ func TestFormatNamesEveryKey(t *testing.T) {
 		member + "solver: {zzzzzz: 1}\n",
 		member + "training: {zzzzzz: 1}\n",
 		member + "training: {split: {zzzzzz: 1}}\n",
+		member + "federation: {zzzzzz: 1}\n",
 	} {
 		_, err := scenario.Parse("test.yaml", []byte(text))
 		if err == nil {

@@ -41,6 +41,7 @@ type Scenario struct {
 	Negative   game.Negative
 	Solver     Solver
 	Training   Training
+	Federation Federation
 
 	file string
 	tree *node
@@ -131,7 +132,7 @@ func notUTF8(file string, data []byte) error {
 func decode(file string, tree *node) (*Scenario, error) {
 	r := &reader{file: file}
 	s := &Scenario{file: file, tree: tree}
-	top := r.fields(tree, "", "name", "members", "accuracy", "profit", "cost", "mechanisms", "negative", "solver", "training")
+	top := r.fields(tree, "", "name", "members", "accuracy", "profit", "cost", "mechanisms", "negative", "solver", "training", "federation")
 	if top.has("name") {
 		s.Name = top.text("name", "the scenario's name")
 	} else {
@@ -158,6 +159,7 @@ func decode(file string, tree *node) (*Scenario, error) {
 		s.Negative = game.Raw
 	}
 	s.Training = r.training(top, len(s.Members))
+	s.Federation = r.federation(top, len(s.Members))
 	if r.err != nil {
 		return nil, r.err
 	}

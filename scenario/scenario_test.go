@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -58,7 +59,7 @@ func TestReadsEverySection(t *testing.T) {
 	if d := cmp.Diff(wantSolver, s.Solver); d != "" {
 		t.Error(d)
 	}
-	wantTraining := scenario.Training{Dataset: "folder:pictures", Model: "cnn", Rounds: 3, Epochs: 5, Batch: 64, Rate: 0.05,
+	wantTraining := scenario.Training{Dataset: "folder:pictures", Model: "cnn", Start: "he", Rounds: 3, Epochs: 5, Batch: 64, Rate: 0.05,
 		GlobalRate: 1, Repeats: 1, Backend: "cpu", Seed: 1, Given: true,
 		Split: scenario.Split{Kind: "shares", Shares: []float64{0.25, 0.5}}}
 	if d := cmp.Diff(wantTraining, s.Training); d != "" {
@@ -204,6 +205,20 @@ func TestExamplesLoad(t *testing.T) {
 		}
 		if _, err := s.Game(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestFederation(t *testing.T) {
+	const members = "members: [{name: a, data: 1, noise: 0, privacy: 0}, {name: b, data: 1, noise: 0, privacy: 0}]\n"
+	for text, want := range map[string]scenario.Federation{
+		"":                                       {Minimum: 1},
+		"federation: {}":                         {Minimum: 1},
+		"federation: {deadline: 1h30m}":          {Minimum: 1, Deadline: 90 * time.Minute},
+		"federation: {minimum: 2, deadline: 9s}": {Minimum: 2, Deadline: 9 * time.Second},
+	} {
+		if got := parse(t, members+text).Federation; got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 type Training struct {
 	Dataset     string  // fashion (default), fashion-full, cifar10 or folder:PATH
 	Model       string  // mlp (default), softmax, cnn or resnet18
+	Start       string  // how weights are drawn: he (default) or pytorch
 	Rounds      int     // default 20
 	Epochs      int     // local epochs per round; default 5
 	Batch       int     // default 64
@@ -39,11 +40,12 @@ var (
 )
 
 func (r *reader) training(top fields, members int) Training {
-	f := r.section(top, "training", "dataset", "model", "rounds", "epochs", "batch", "rate", "global_rate", "momentum",
+	f := r.section(top, "training", "dataset", "model", "start", "rounds", "epochs", "batch", "rate", "global_rate", "momentum",
 		"weight_decay", "proximal", "repeats", "backend", "seed", "data", "split")
 	t := Training{
 		Dataset:     f.dataset(),
 		Model:       f.choice("model", true, models...),
+		Start:       f.choice("start", true, "he", "pytorch"),
 		Rounds:      int(f.integerOr("rounds", 20, 1)),
 		Epochs:      int(f.integerOr("epochs", 5, 1)),
 		Batch:       int(f.integerOr("batch", 64, 1)),

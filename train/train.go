@@ -24,6 +24,9 @@ import (
 // ErrJob is a job that cannot be run as it is described.
 var ErrJob = errors.New("train: invalid job")
 
+// standardModel is the architecture of a job that names none.
+const standardModel = "mlp"
+
 // Member is one member of a job.
 type Member struct {
 	Name string
@@ -37,6 +40,8 @@ type Job struct {
 	Data *dataset.Dataset
 	// Model is the architecture's name. Default: "mlp".
 	Model string
+	// Start is how the weights of the model are drawn. Default: model.StartHe.
+	Start model.Start
 	// Members are the members, in the order of the scenario.
 	Members []Member
 	// Split says how the training set is dealt to them. Default: uniformly at random.
@@ -95,36 +100,29 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	holdings, members := make([]dataset.Holding, len(job.Members)), make([]federated.Member, len(job.Members))
-	result := &Result{Dataset: job.Data.Name, Model: job.Model}
-	for i, member := range job.Members {
+	for _, member := range job.Members {
 		if member.Contribution > member.Data || member.Contribution < 0 {
 			return nil, fmt.Errorf("%w: %s contributes %d points, expected 0 to %d, as many as it has",
 				dataset.ErrContribution, member.Name, member.Contribution, member.Data)
 		}
-		holdings[i] = member.Holding
-		members[i] = federated.Member{Name: member.Name, Contribution: member.Contribution}
-		result.Contributions = append(result.Contributions, member.Contribution)
-		result.Noise = append(result.Noise, member.Noise.Share())
 	}
-	shards, err := job.Split.Shards(job.Data, holdings, job.Seed)
+	shards, err := job.Split.Shards(job.Data, job.Holdings(), job.Seed)
 	if err != nil {
 		return nil, err
 	}
 	meter := newMeter(job)
-	engine := job.Engine
-	if engine == nil {
-		engine = processors{job.Workers, job.Kernel}
-	}
-	trainer, err := engine.Trainer(ctx, spec, job.Data, shards, job.Local, meter.add)
+	trainer, err := job.engine().Trainer(ctx, spec, job.Data, shards, job.Local, meter.add)
 	if err != nil {
 		return nil, err
 	}
 	run := federated.Run{
-		Settings: job.Settings, Local: job.Local, Members: members, Seed: job.Seed, Kernel: trainer.Kernel(),
+		Settings: job.Settings, Local: job.Local, Seed: job.Seed, Kernel: trainer.Kernel(),
 		Trainer: trainer, Evaluator: trainer, Observe: job.Observe,
 	}
-	state := federated.State{Weights: model.Init(spec, stream.New(job.Seed, "initial weights")), Warnings: job.Data.Warnings}
+	for _, member := range job.Members {
+		run.Members = append(run.Members, federated.Member{Name: member.Name, Contribution: member.Contribution})
+	}
+	state := federated.State{Weights: job.initial(spec), Warnings: job.Data.Warnings}
 	if job.Checkpoints != "" {
 		if state, err = job.resume(&run, state, spec); err != nil {
 			return nil, err
@@ -135,9 +133,45 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result.Result = *trained
-	return result, nil
+	return job.Result(trained), nil
 }
+
+// Holdings are what the members have, in order.
+func (j Job) Holdings() []dataset.Holding {
+	holdings := make([]dataset.Holding, len(j.Members))
+	for i, member := range j.Members {
+		holdings[i] = member.Holding
+	}
+	return holdings
+}
+
+// Result is the outcome of the job when its training had this one.
+func (j Job) Result(trained *federated.Result) *Result {
+	if j.Model == "" {
+		j.Model = standardModel
+	}
+	result := &Result{Dataset: j.Data.Name, Model: j.Model, Result: *trained}
+	for _, member := range j.Members {
+		result.Contributions = append(result.Contributions, member.Contribution)
+		result.Noise = append(result.Noise, member.Noise.Share())
+	}
+	return result
+}
+
+// initial is the model that a training begins with.
+func (j Job) initial(spec model.Spec) *model.Weights {
+	return model.Init(spec, stream.New(j.Seed, "initial weights"))
+}
+
+func (j Job) engine() Engine {
+	if j.Engine == nil {
+		return processors{j.Workers, j.Kernel}
+	}
+	return j.Engine
+}
+
+// CPU is the engine that trains on this machine's processors: with so many of them (0: all) and a kernel ("": the fastest).
+func CPU(workers int, kernel string) Engine { return processors{workers, kernel} }
 
 // processors is the engine that trains on the CPU.
 type processors struct {
@@ -162,7 +196,7 @@ func (j Job) prepare() (Job, model.Spec, error) {
 		return j, spec, fmt.Errorf("%w: no members", ErrJob)
 	}
 	if j.Model == "" {
-		j.Model = "mlp"
+		j.Model = standardModel
 	}
 	if j.Workers == 0 {
 		j.Workers = runtime.GOMAXPROCS(0)
@@ -178,6 +212,7 @@ func (j Job) prepare() (Job, model.Spec, error) {
 		return j, spec, err
 	}
 	spec, err = model.New(j.Model, model.Shape(j.Data.Shape()), len(j.Data.Classes))
+	spec.Start = j.Start
 	return j, spec, err
 }
 
@@ -252,6 +287,9 @@ func (j Job) Identity() (checkpoint.Identity, error) {
 		"split":       fmt.Sprintf("%v %v", j.Split.Method, j.Split.Concentration),
 		"global rate": fmt.Sprint(j.Settings.GlobalRate),
 		"on failure":  fmt.Sprint(int(j.Settings.OnFailure)),
+	}
+	if j.Start != model.StartHe {
+		identity["start"] = string(j.Start)
 	}
 	for key, value := range map[string]any{"members": j.Members, "local training": j.Local} {
 		text, err := json.Marshal(value)

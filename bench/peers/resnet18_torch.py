@@ -17,11 +17,10 @@ import time
 WARM, STEPS, BATCH, IMAGES = 60, 600, 64, 50000
 
 
-def train(mode, optimizer, folder, index, count):
+def network():
+    """ResNet-18 for images of 32×32 points, as Grange builds it."""
     import torch
     from torch import nn
-
-    torch.backends.cudnn.benchmark = True
 
     class Block(nn.Module):
         def __init__(self, inputs, width, stride):
@@ -42,7 +41,15 @@ def train(mode, optimizer, folder, index, count):
     for out, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
         layers += [Block(width, out, stride), Block(out, out, 1)]
         width = out
-    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+def train(mode, optimizer, folder, index, count):
+    import torch
+    from torch import nn
+
+    torch.backends.cudnn.benchmark = True
+    net = network()
     net = net.cuda().to(memory_format=torch.channels_last)
     sgd = torch.optim.SGD(net.parameters(), lr=0.01, **{optimizer: True})
     images = torch.randint(0, 256, (IMAGES, 3, 32, 32), dtype=torch.uint8, device="cuda")
@@ -105,7 +112,8 @@ def main():
     print(f"PyTorch {torch.__version__} {mode} {optimizer}: {count} processes, side by side {bool(service)}: {total:.0f} images/s in all")
 
 
-if len(sys.argv) > 1 and sys.argv[1] == "worker":
-    train(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]), int(sys.argv[6]))
-else:
-    main()
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "worker":
+        train(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]), int(sys.argv[6]))
+    else:
+        main()

@@ -46,7 +46,6 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 2, "rounds to measure")
 	flag.IntVar(&b.points, "points", 10000, "points of each member")
 	flag.IntVar(&b.config.Steps, "steps", 5, "steps in a call of the device")
-	flag.BoolVar(&b.config.WideNorm, "widenorm", false, "batch norm in float32")
 	flag.StringVar(&b.config.Plugin, "plugin", "", "path of the plugin (default: found)")
 	flag.StringVar(&b.config.Cache, "cache", "", "folder for compiled programs (default: the user's)")
 	precision := flag.String("precision", "bf16", "bf16 or f32")

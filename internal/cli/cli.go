@@ -108,7 +108,7 @@ their data, earn a profit with it, and split that profit so that contributing go
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{problem: err.Error(), try: cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.value(), a.scenarioTopic(), a.docs(), a.xlaWorker())
+	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.value(), a.pack(), a.coordinator(), a.scenarioTopic(), a.docs(), a.silo(), a.xlaWorker())
 	return root
 }
 

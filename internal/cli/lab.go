@@ -16,6 +16,7 @@ import (
 
 	"grange/curve"
 	"grange/dataset"
+	"grange/federated"
 	"grange/game"
 	"grange/lab"
 	"grange/mechanism"
@@ -56,8 +57,8 @@ type planFlags struct {
 }
 
 func (p *planFlags) register(f *pflag.FlagSet) {
-	f.Float64SliceVar(&p.fractions, "fractions", nil, "parts of everyone's data to measure at, clean (default 0.01,0.025,0.05,0.1,0.2,…,1)")
-	f.Float64SliceVar(&p.noise, "noise", nil, "wrong-label rates to measure at, with all data (default 0,0.1,…,0.5)")
+	f.Var(numbers{&p.fractions}, "fractions", "parts of everyone's data to measure at, clean, or none (default 0.01,0.025,0.05,0.1,0.2,…,1)")
+	f.Var(numbers{&p.noise}, "noise", "wrong-label rates to measure at, with all data, or none (default 0,0.1,…,0.5)")
 	f.BoolVar(&p.mixed, "mixed", true, "also measure points with part of the data and wrong labels")
 	f.IntVar(&p.repeats, "repeats", 0, "runs of every point, with different seeds (default: the file's)")
 	f.StringVar(&p.form, "form", "", "curve to use: loglinear, power or exponential (default: the one AICc prefers)")
@@ -115,7 +116,7 @@ func (a *app) openBench(ctx context.Context, file string, l labFlags, p planFlag
 		return nil, &usageError{"training.split of kind shares cannot be measured: members own what their data says", "leave training.split out of " + file}
 	}
 	training := lab.Training{
-		Dataset: t.Dataset, Model: t.Model, Rounds: t.Rounds, Epochs: t.Epochs, Batch: t.Batch, Rate: t.Rate,
+		Dataset: t.Dataset, Model: t.Model, Start: string(startOf(t)), Rounds: t.Rounds, Epochs: t.Epochs, Batch: t.Batch, Rate: t.Rate,
 		GlobalRate: t.GlobalRate, Momentum: t.Momentum, WeightDecay: t.WeightDecay, Proximal: t.Proximal,
 	}
 	if t.Split.Kind == "dirichlet" {
@@ -254,6 +255,8 @@ func labError(err error, results string) error {
 		return hint(exitFailed, "grange data fetch cifar10 gets it, or name its folder with --data DIR")
 	case deviceHint(err) != "":
 		return hint(exitFailed, deviceHint(err))
+	case errors.Is(err, federated.ErrNotFinite):
+		return hint(exitFailed, "lower training.rate: the model diverged; every finished cell in "+results+" is kept")
 	case errors.Is(err, dataset.ErrSplit), errors.Is(err, lab.ErrCell):
 		return hint(exitUsage, "lower the members' data in the scenario, or choose a larger data set")
 	}

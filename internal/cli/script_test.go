@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -45,8 +46,9 @@ func TestScripts(t *testing.T) {
 			return os.Symlink(examples, filepath.Join(env.WorkDir, "examples"))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits,
-			"round": round,
+			"exits":   exits,
+			"round":   round,
+			"waitfor": waitFor,
 		},
 	})
 }
@@ -68,6 +70,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if code != want {
 		ts.Fatalf("exit code %d, want %d\n%s", code, want, ts.ReadFile("stderr"))
+	}
+}
+
+// waitFor waits until a coordinator's status says something: waitfor DIR TEXT
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitfor DIR TEXT")
+	}
+	for {
+		ctx, stop := context.WithCancel(context.Background())
+		_, stdout, stderr := run(ctx, "coordinator", "status", ts.MkAbs(args[0]))
+		stop()
+		if strings.Contains(stdout, args[1]) {
+			return
+		}
+		if stderr != "" {
+			ts.Fatalf("%s", stderr)
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

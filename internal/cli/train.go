@@ -121,6 +121,11 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 	if err != nil {
 		return err
 	}
+	return a.printTraining(ctx, s, job, result, flags)
+}
+
+// printTraining writes the files that were asked for and prints the result.
+func (a *app) printTraining(ctx context.Context, s *scenario.Scenario, job train.Job, result *train.Result, flags trainFlags) error {
 	if err := a.saveTraining(ctx, s.Name, result, flags); err != nil {
 		return err
 	}
@@ -130,12 +135,21 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 	return a.print(ctx, []byte(a.trainingText(s, job, result, flags)))
 }
 
+// startOf is how a scenario wants weights to be drawn.
+func startOf(t scenario.Training) model.Start {
+	if t.Start == "pytorch" {
+		return model.StartPyTorch
+	}
+	return model.StartHe
+}
+
 // trainingJob is what a scenario asks to be trained at some contributions.
 func trainingJob(s *scenario.Scenario, data *dataset.Dataset, flags trainFlags) (train.Job, error) {
 	t := s.Training
 	job := train.Job{
 		Data:        data,
 		Model:       t.Model,
+		Start:       startOf(t),
 		Settings:    federated.Settings{Rounds: t.Rounds, GlobalRate: t.GlobalRate},
 		Local:       federated.Local{Epochs: t.Epochs, Batch: t.Batch, Rate: t.Rate, Momentum: t.Momentum, Decay: t.WeightDecay, Proximal: t.Proximal},
 		Seed:        t.Seed,

@@ -70,6 +70,9 @@ func (m Manifest) same(other Manifest) bool {
 type round struct {
 	Round   int   `json:"round"`
 	Present []int `json:"present"` // members whose update went into the average
+	// Examples is how many data points each of them trained on, in the same
+	// order. Default, where there is no list or a 0: their contributions.
+	Examples []int `json:"examples,omitempty"`
 }
 
 // Writer saves the rounds of one training.
@@ -100,10 +103,15 @@ func (w *Writer) Save(a *federated.Aggregate) error {
 	}
 	done := round{Round: a.Round}
 	for _, u := range a.Updates {
-		if err := w.writeWeights(fileOf(a.Round, u.Member), u.Weights); err != nil {
+		weights, err := u.Model(a.Before)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrWrite, err)
+		}
+		if err := w.writeWeights(fileOf(a.Round, u.Member), weights); err != nil {
 			return err
 		}
 		done.Present = append(done.Present, u.Member)
+		done.Examples = append(done.Examples, u.Examples)
 	}
 	return w.writeJSON(roundFile(a.Round), done)
 }
@@ -206,11 +214,17 @@ func (f *Folder) Round(_ context.Context, number int) (*reconstruct.Round, error
 	if r.Global, err = f.weights(number, -1); err != nil {
 		return nil, err
 	}
-	for _, member := range done.Present {
+	if done.Examples != nil && len(done.Examples) != len(done.Present) {
+		return nil, fmt.Errorf("%w: %s has %d numbers of examples for %d members", ErrDamaged, roundFile(number), len(done.Examples), len(done.Present))
+	}
+	for i, member := range done.Present {
 		if member < 0 || member >= n {
 			return nil, fmt.Errorf("%w: %s names member %d of %d", ErrDamaged, roundFile(number), member, n)
 		}
 		r.Weights[member] = float64(f.Contributions[member])
+		if done.Examples != nil && done.Examples[i] > 0 {
+			r.Weights[member] = float64(done.Examples[i])
+		}
 		if r.Updates[member], err = f.weights(number, member); err != nil {
 			return nil, err
 		}

@@ -87,7 +87,7 @@ func New(config Config) (*Trainer, error) {
 	if err := config.Data.CheckShards(config.Shards); err != nil {
 		return nil, err
 	}
-	t := &Trainer{config: config, normalizer: dataset.NewNormalizer(&config.Data.Train)}
+	t := &Trainer{config: config, normalizer: config.Data.Normalizer()}
 	t.workers = newPool(config.Workers, t.newWorker)
 	first, err := t.workers.borrow(context.Background(), 0)
 	if err != nil {

@@ -22,6 +22,7 @@ type card struct {
 	images   [2]*pjrt.Buffer // for training and for scoring
 	scale    *pjrt.Buffer
 	programs map[string]*pjrt.Program
+	cached   bool // programs must be from the cache
 }
 
 func (c *card) setup(s setup, train, test []byte, scale []float32) (string, error) {
@@ -44,7 +45,9 @@ func (c *card) setup(s setup, train, test []byte, scale []float32) (string, erro
 	return device.Version, err
 }
 
-func (c *card) prepare(momentum, proximal bool) error {
+func (c *card) prepare(momentum, proximal, cached bool) error {
+	c.cached = cached
+	defer func() { c.cached = false }()
 	if _, err := c.trainer(momentum, proximal); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (c *card) prepare(momentum, proximal bool) error {
 // options are those of the training program.
 func (c *card) options() program.Options {
 	return program.Options{
-		Images: c.with.TrainImages, Batch: c.with.Batch, Steps: c.with.Steps, Precision: c.with.Precision, LowNorm: !c.with.WideNorm,
+		Images: c.with.TrainImages, Batch: c.with.Batch, Steps: c.with.Steps, Precision: c.with.Precision,
 	}
 }
 
@@ -93,6 +96,9 @@ func (c *card) program(text string, results int) (*pjrt.Program, error) {
 			c.programs[key] = p
 			return p, nil
 		}
+	}
+	if c.cached {
+		return nil, errMissing
 	}
 	p, err := c.device.Compile(text, results)
 	if err != nil {

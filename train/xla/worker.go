@@ -10,14 +10,13 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-
-	"grange/dataset"
 )
 
 // worker is the parent's side of a worker process. One goroutine uses it at a time.
 type worker struct {
 	pool   *Pool
 	number int
+	share  int // of the card, in percent, that the process may use; 0: all of it
 
 	mutex   sync.Mutex // guards process, which kill may take away at any time
 	process *exec.Cmd
@@ -79,7 +78,7 @@ func (w *worker) greeting() message {
 	return message{
 		head: header{Kind: kindSetup, Setup: &w.pool.setup},
 		parts: [][]byte{
-			interleaved(&data.Train), interleaved(&data.Test), bytesOf(scale(dataset.NewNormalizer(&data.Train))),
+			interleaved(&data.Train), interleaved(&data.Test), bytesOf(scale(data.Normalizer())),
 		},
 	}
 }
@@ -91,6 +90,9 @@ func (w *worker) start() error {
 	process.Env = append(os.Environ(), w.pool.environment...)
 	if w.pool.service != nil {
 		process.Env = append(process.Env, w.pool.service.environment()...)
+		if w.share > 0 {
+			process.Env = append(process.Env, fmt.Sprintf("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", w.share))
+		}
 	}
 	w.said = &tail{}
 	process.Stderr = w.said

@@ -53,9 +53,6 @@ type Config struct {
 	Steps int
 	// Precision is that of activations and products. Default: program.BFloat16.
 	Precision program.Precision
-	// WideNorm has batch norm square, scale and shift in float32 even where activations are bfloat16. Sums are always
-	// float32. Default: no, which is faster.
-	WideNorm bool
 	// Workers is how many processes share the card. Default: 5.
 	Workers int
 	// Plugin is the path of the plugin. Default: what FindPlugin finds.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,9 +24,21 @@ import (
 // asWorker makes this test program a worker that computes with package nn. Its value says how the worker misbehaves.
 const asWorker = "GRANGE_TEST_WORKER"
 
+// asParent makes it a program that starts the multi-process service and waits.
+const asParent = "GRANGE_TEST_PARENT"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asParent) != "" {
+		startService(context.Background(), slog.New(slog.DiscardHandler))
+		fmt.Println("started")
+		select {}
+	}
 	if manner := os.Getenv(asWorker); manner != "" {
-		if err := serve(os.Stdin, os.Stdout, &processor{manner: manner}); err != nil {
+		var m machine = &processor{manner: manner}
+		if manner == "card" {
+			m = &card{}
+		}
+		if err := serve(os.Stdin, os.Stdout, m); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -53,11 +66,21 @@ func (p *processor) setup(s setup, train, test []byte, scale []float32) (string,
 	return "test", err
 }
 
-func (p *processor) prepare(bool, bool) error {
+func (p *processor) prepare(_, _, cached bool) error {
 	if p.manner == "no memory" {
 		return fmt.Errorf("%w: a test", pjrt.ErrMemory)
 	}
-	return nil
+	if p.manner != "compiles" {
+		return nil
+	}
+	file := filepath.Join(p.with.Cache, "compiled")
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	if cached {
+		return errMissing
+	}
+	return os.WriteFile(file, []byte(os.Getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")), 0o644)
 }
 
 // batch is the images of some points, as package nn takes them.

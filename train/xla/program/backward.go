@@ -74,7 +74,7 @@ func (n *network) convBackward(l model.Layer, s value, gradients map[int]value) 
 	w := windows{
 		stride: 1, low: l.Padding, high: [2]int{beyond(l.In.Height, l.Out.Height), beyond(l.In.Width, l.Out.Width)},
 		inputDilation: 1, kernelDilation: l.Stride,
-		dimensions: "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]",
+		dimensions: "[f, 0, 1, b]x[i, 0, 1, o]->[f, 0, 1, b]",
 	}
 	result := tensor(n.computing(), n.weights[l.Weight].dims...)
 	gradients[l.Weight] = n.as(f32, n.convolution(w, result, n.value(l.Inputs[0]), s))
@@ -87,13 +87,13 @@ func (n *network) convBackward(l model.Layer, s value, gradients map[int]value) 
 // turned kernel.
 func (n *network) convSlope(l model.Layer, s value) value {
 	kernel := n.as(n.computing(), n.weights[l.Weight])
-	turned := n.op("reverse", "dimensions = array<i64: 0, 1>", kernel.like(), kernel)
+	turned := n.op("reverse", "dimensions = array<i64: 1, 2>", kernel.like(), kernel)
 	low := l.Kernel - 1 - l.Padding
 	beyond := func(in, out int) int { return in + l.Kernel - 1 - ((out-1)*l.Stride + 1) - low }
 	w := windows{
 		stride: 1, low: low, high: [2]int{beyond(l.In.Height, l.Out.Height), beyond(l.In.Width, l.Out.Width)},
 		inputDilation: l.Stride, kernelDilation: 1,
-		dimensions: "[b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f]",
+		dimensions: "[b, 0, 1, f]x[i, 0, 1, o]->[b, 0, 1, f]",
 	}
 	return n.convolution(w, n.value(l.Inputs[0]).like(), s, turned)
 }
@@ -104,8 +104,7 @@ func (n *network) normBackward(i int, l model.Layer, s value, gradients map[int]
 	x := n.value(l.Inputs[0])
 	saved := n.norms[i]
 	rows := n.spread(n.rows(l), []int{l.In.Channels})
-	total := n.sum(s, 0, 1, 2)
-	cross := n.sum(n.multiply(n.as(n.statistic(), s), n.as(n.statistic(), x)), 0, 1, 2)
+	total, cross := n.moments(s, x)
 	gamma := n.multiply(n.subtract(cross, n.multiply(saved.mean, total)), saved.inverse)
 	gradients[l.Weight], gradients[l.Bias] = gamma, total
 	if l.Inputs[0] == model.Input {

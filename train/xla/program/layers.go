@@ -11,7 +11,7 @@ type network struct {
 	*text
 	spec    model.Spec
 	options Options
-	weights []value // by tensor, float32
+	weights []value // by tensor, float32; kernels of convolutions as (output, row, column, input)
 	present value   // which rows of the batch are images, i1
 	count   value   // how many they are, float32
 
@@ -137,7 +137,7 @@ func (n *network) convolution(w windows, result, x, kernel value) value {
 }
 
 func (n *network) convolve(l model.Layer, x value) value {
-	w := windows{l.Stride, l.Padding, [2]int{l.Padding, l.Padding}, 1, 1, "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"}
+	w := windows{l.Stride, l.Padding, [2]int{l.Padding, l.Padding}, 1, 1, "[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]"}
 	y := n.convolution(w, n.shaped(l), x, n.as(n.computing(), n.weights[l.Weight]))
 	if l.Bias != model.None {
 		y = n.add(y, n.channels(n.as(n.computing(), n.weights[l.Bias]), y.dims))
@@ -145,8 +145,8 @@ func (n *network) convolve(l model.Layer, x value) value {
 	return y
 }
 
-// normalize writes a batch normalisation. In training mean and variance come from one pass over the batch, summed in
-// float32, and are those of the images alone.
+// normalize writes a batch normalisation. In training mean and variance come from one pass over the batch and are those
+// of the images alone. Everything is float32: in bfloat16 a channel whose mean is far from zero would lose its variance.
 func (n *network) normalize(i int, l model.Layer, x value, train bool) value {
 	vector := []int{l.In.Channels}
 	mean, variance := n.weights[l.Mean], n.weights[l.Variance]
@@ -155,8 +155,8 @@ func (n *network) normalize(i int, l model.Layer, x value, train bool) value {
 			x = n.clear(x)
 		}
 		rows := n.spread(n.rows(l), vector)
-		mean = n.divide(n.sum(x, 0, 1, 2), rows)
-		square := n.sum(n.multiply(n.as(n.statistic(), x), n.as(n.statistic(), x)), 0, 1, 2)
+		sum, square := n.moments(x, x)
+		mean = n.divide(sum, rows)
 		variance = n.subtract(n.divide(square, rows), n.multiply(mean, mean))
 		variance = n.maximum(variance, n.fill(f32, 0, vector...))
 		n.fresh[l.Mean] = n.moved(n.weights[l.Mean], mean)
@@ -166,8 +166,7 @@ func (n *network) normalize(i int, l model.Layer, x value, train bool) value {
 	scale := n.multiply(n.weights[l.Weight], inverse)
 	shift := n.subtract(n.weights[l.Bias], n.multiply(scale, mean))
 	n.norms[i] = norm{mean, inverse, scale}
-	e := n.affine()
-	y := n.add(n.multiply(n.as(e, x), n.channels(n.as(e, scale), x.dims)), n.channels(n.as(e, shift), x.dims))
+	y := n.add(n.multiply(n.as(f32, x), n.channels(scale, x.dims)), n.channels(shift, x.dims))
 	y = n.as(n.computing(), y)
 	if train {
 		y = n.clear(y)
@@ -175,21 +174,25 @@ func (n *network) normalize(i int, l model.Layer, x value, train bool) value {
 	return y
 }
 
+// moments are the sums over each channel of a, and of a·b. They are added up image by image first and then over the
+// images, both in one pass: the compiler makes much slower code of one sum over all. The factor between keeps it from
+// joining the two.
+func (n *network) moments(a, b value) (sum, product value) {
+	area := float64(a.dims[1] * a.dims[2])
+	first, second := n.as(f32, a), n.as(f32, b)
+	parts := []value{first, n.multiply(first, second)}
+	scaled := func(v []value, by float64) []value {
+		factor := n.fill(f32, by, v[0].dims...)
+		return []value{n.multiply(v[0], factor), n.multiply(v[1], factor)}
+	}
+	parts = scaled(n.sums(scaled(n.sums(parts, 1, 2), 1/area), 0), area)
+	return parts[0], parts[1]
+}
+
 // rows is how many values of each channel a batch has, as a float32 scalar.
 func (n *network) rows(l model.Layer) value {
 	return n.multiply(n.count, n.number(f32, float64(l.In.Height*l.In.Width)))
 }
-
-// statistic is the type in which values are squared before they are summed in float32.
-func (n *network) statistic() element {
-	if n.options.Precision == BFloat16 && n.options.LowNorm {
-		return bf16
-	}
-	return f32
-}
-
-// affine is the type in which batch norm scales and shifts.
-func (n *network) affine() element { return n.statistic() }
 
 // moved is a running statistic after a batch.
 func (n *network) moved(old, batch value) value {

@@ -18,7 +18,8 @@ import (
 	"grange/model"
 )
 
-// Precision is the type of activations and products. Weights, gradients of weights, sums and losses are float32 always.
+// Precision is the type of activations and products. Weights, gradients of weights, batch norm, sums and losses are
+// float32 always.
 type Precision string
 
 // The precisions.
@@ -35,8 +36,6 @@ type Options struct {
 	Batch, Steps int
 	// Precision is BFloat16 or Float32.
 	Precision Precision
-	// LowNorm lets batch norm square, scale and shift in bfloat16 too. Sums stay float32.
-	LowNorm bool
 	// Momentum and Proximal say whether SGD has these parts.
 	Momentum, Proximal bool
 }
@@ -165,11 +164,15 @@ func (w *writer) before(steps int) func([]value) value {
 	return func(v []value) value { return w.compare("LT", v[0], w.number(i32, float64(steps))) }
 }
 
-// split cuts the flat vector of weights into tensors.
+// split cuts the flat vector of weights into tensors. Kernels of convolutions get the order in which the card computes
+// with them, output channel first, so that a step need not turn them.
 func (w *writer) split(flat value) []value {
 	parts := make([]value, len(w.spec.Tensors))
 	for i, t := range w.spec.Tensors {
 		parts[i] = w.part(flat, t.Offset, t.Offset+t.Size, t.Shape)
+		if len(t.Shape) == 4 {
+			parts[i] = w.transpose(parts[i], 3, 0, 1, 2)
+		}
 	}
 	return parts
 }
@@ -178,6 +181,9 @@ func (w *writer) split(flat value) []value {
 func (w *writer) joined(parts []value) value {
 	flat := make([]value, len(parts))
 	for i, p := range parts {
+		if len(p.dims) == 4 {
+			p = w.transpose(p, 1, 2, 3, 0)
+		}
 		flat[i] = w.reshape(p, w.spec.Tensors[i].Size)
 	}
 	return w.op("concatenate", "dimension = 0 : i64", tensor(f32, w.spec.Size()), flat...)

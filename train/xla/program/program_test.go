@@ -22,7 +22,7 @@ func programs(t *testing.T) map[string]string {
 			o := Options{Images: 100, Batch: 8, Steps: 3, Precision: p}
 			all[name+" train "+string(p)] = Train(spec, o)
 			all[name+" score "+string(p)] = Score(spec, o)
-			o.Momentum, o.Proximal, o.LowNorm = true, true, true
+			o.Momentum, o.Proximal = true, true
 			all[name+" train all "+string(p)] = Train(spec, o)
 		}
 	}

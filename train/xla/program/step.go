@@ -123,15 +123,15 @@ func (w *writer) step(c carry) carry {
 			next.weights[i] = keep(n.fresh[i], c.weights[i])
 			continue
 		}
-		move := w.add(gradients[i], w.multiply(c.weights[i], w.spread(r.pull, t.Shape)))
+		move := w.add(gradients[i], w.multiply(c.weights[i], w.spread(r.pull, c.weights[i].dims)))
 		if w.options.Proximal {
-			move = w.subtract(move, w.multiply(c.reference[i], w.spread(r.proximal, t.Shape)))
+			move = w.subtract(move, w.multiply(c.reference[i], w.spread(r.proximal, c.weights[i].dims)))
 		}
 		if w.options.Momentum {
-			move = w.add(w.multiply(c.velocity[i], w.spread(r.momentum, t.Shape)), move)
+			move = w.add(w.multiply(c.velocity[i], w.spread(r.momentum, c.weights[i].dims)), move)
 			next.velocity[i] = keep(move, c.velocity[i])
 		}
-		after := w.subtract(c.weights[i], w.multiply(move, w.spread(r.rate, t.Shape)))
+		after := w.subtract(c.weights[i], w.multiply(move, w.spread(r.rate, c.weights[i].dims)))
 		next.weights[i] = keep(after, c.weights[i])
 	}
 	return next

@@ -172,6 +172,15 @@ func (t *text) reshape(v value, dims ...int) value {
 	return t.op("reshape", "", tensor(v.element, dims...), v)
 }
 
+// transpose puts dimensions in another order: the i-th of the result is the given one of v.
+func (t *text) transpose(v value, order ...int) value {
+	result := tensor(v.element)
+	for _, i := range order {
+		result.dims = append(result.dims, v.dims[i])
+	}
+	return t.op("transpose", "permutation = "+integers(order), result, v)
+}
+
 // iota counts along a dimension.
 func (t *text) iota(e element, along int, dims ...int) value {
 	return t.op("iota", fmt.Sprintf("iota_dimension = %d : i64", along), tensor(e, dims...))
@@ -204,6 +213,33 @@ func (t *text) binary(with string, e element) func() {
 // sum adds up dimensions in float32.
 func (t *text) sum(v value, over ...int) value {
 	return t.reduce("add", t.as(f32, v), t.number(f32, 0), over...)
+}
+
+// sums adds up dimensions of two float32 tensors of one shape, in one pass.
+func (t *text) sums(v []value, over ...int) []value {
+	zero := t.number(f32, 0)
+	result := tensor(f32)
+	for i, n := range v[0].dims {
+		if !slices.Contains(over, i) {
+			result.dims = append(result.dims, n)
+		}
+	}
+	name := t.name()
+	fmt.Fprintf(t, "%s:2 = ", name)
+	t.call("reduce", "dimensions = "+integers(over), []func(){func() {
+		var of [4]value
+		for i := range of {
+			of[i] = value{t.name(), f32, nil}
+		}
+		fmt.Fprintf(t, "^bb0(%s):\n", join(of[:], func(v value) string { return v.name + ": " + v.typ() }))
+		t.leave(t.add(of[0], of[2]), t.add(of[1], of[3]))
+	}}, []value{v[0], v[1], zero, zero})
+	fmt.Fprintf(t, " -> (%[1]s, %[1]s)\n", result.typ())
+	results := []value{result, result}
+	for i := range results {
+		results[i].name = fmt.Sprintf("%s#%d", name, i)
+	}
+	return results
 }
 
 // row takes row i, a scalar, of a tensor; the row keeps a first dimension of 1.

@@ -1,0 +1,327 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"grange/federated"
+	"grange/federated/network/objects"
+	"grange/model"
+)
+
+// Federation runs one training with members that are elsewhere. It is safe for concurrent use.
+type Federation struct {
+	config Config
+	// header is what the file of every model begins with.
+	header []byte
+
+	mutex sync.Mutex
+	// changed is closed, and replaced, whenever something happened that somebody may be waiting for.
+	changed chan struct{}
+	// declarations and connections (how many) are by member.
+	declarations []*Declaration
+	connections  []int
+	// finished are the finished rounds, global the model after the last of them, and model its file.
+	finished []Finished
+	global   *model.Weights
+	model    objects.Digest
+	// open is the round under way, nil between rounds.
+	open *openRound
+	// last are the updates of the round before it, to tell a delivery that is repeated from one that is wrong.
+	last []*Delivery
+	// resumed are the updates of the round under way that an earlier process had accepted.
+	resumed []Delivery
+	// syncing tells when the last model is on the disk; nil before the first.
+	syncing chan error
+	over    bool
+	failure error
+}
+
+// openRound is a round under way.
+type openRound struct {
+	coordinator *federated.Coordinator
+	// tasks, deliveries and out (why a member takes no part any more) are by member.
+	tasks      []*federated.Task
+	deliveries []*Delivery
+	out        []error
+}
+
+// heard is how many updates are there.
+func (r *openRound) heard() int {
+	n := 0
+	for _, d := range r.deliveries {
+		if d != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Open takes up the run that the record holds, or begins it.
+func Open(ctx context.Context, config Config) (*Federation, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Started.IsZero() {
+		config.Started = config.Now()
+	}
+	config.Policy.Minimum = max(1, config.Policy.Minimum)
+	// A member that fails is out for the round, and the round goes on: members are not trusted.
+	config.Settings.OnFailure = federated.Proceed
+	config.Settings.Rounds = config.Rounds
+	var err error
+	if config.Local, err = config.Local.Defaults(); err != nil {
+		return nil, err
+	}
+	n := len(config.Members)
+	if n == 0 {
+		return nil, fmt.Errorf("%w: no members", federated.ErrNobody)
+	}
+	if config.Policy.Minimum > n {
+		return nil, fmt.Errorf("%w: a minimum of %d members, and there are %d", federated.ErrSettings, config.Policy.Minimum, n)
+	}
+	f := &Federation{
+		config: config, changed: make(chan struct{}), declarations: make([]*Declaration, n), connections: make([]int, n),
+		last: make([]*Delivery, n), global: config.Initial,
+	}
+	if f.header, err = model.SafetensorsHeader(config.Initial.Tensors(), nil); err != nil {
+		return nil, err
+	}
+	saved, err := config.Record.Resume(ctx, config.RunInfo)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.restore(saved); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// restore takes over what an earlier process has recorded.
+func (f *Federation) restore(saved Saved) error {
+	for _, d := range saved.Declarations {
+		if d.Member < 0 || d.Member >= len(f.declarations) {
+			return fmt.Errorf("%w: it names member %d of %d", ErrRecord, d.Member+1, len(f.declarations))
+		}
+		f.declarations[d.Member] = &d
+	}
+	f.finished, f.resumed = saved.Finished, saved.Deliveries
+	for len(f.finished) > 0 && !f.intact(f.finished[len(f.finished)-1]) {
+		f.finished, f.resumed = f.finished[:len(f.finished)-1], nil
+	}
+	if err := f.sweep(); err != nil {
+		return err
+	}
+	if len(f.finished) == 0 {
+		var err error
+		f.model, err = f.config.Objects.Put(f.writer(f.global))
+		return err
+	}
+	f.model = f.finished[len(f.finished)-1].Model
+	stored, err := f.stored(f.model)
+	if err != nil {
+		return fmt.Errorf("the model after round %d: %w", len(f.finished), err)
+	}
+	defer stored.Close()
+	f.global = f.config.Initial.Clone()
+	return stored.Read(f.global.Flat, 0)
+}
+
+// intact says whether the model of a finished round is still what it was. After a power failure the last one may not be:
+// then the round before it is gone on from.
+func (f *Federation) intact(finished Finished) bool {
+	err := f.config.Objects.Check(finished.Model)
+	if err != nil {
+		f.note(Lost, finished.Round.Round, -1, err.Error())
+	}
+	return err == nil
+}
+
+// sweep removes files that nothing in the record speaks of, as of updates whose member was never answered.
+func (f *Federation) sweep() error {
+	known := map[objects.Digest]bool{}
+	for _, finished := range f.finished {
+		known[finished.Model] = true
+	}
+	for _, d := range f.resumed {
+		known[d.Update] = true
+	}
+	return f.config.Objects.Sweep(func(d objects.Digest) bool { return known[d] })
+}
+
+// Config is what the federation was opened with, defaults filled in.
+func (f *Federation) Config() Config { return f.config }
+
+// Objects is where models and updates are.
+func (f *Federation) Objects() *objects.Store { return f.config.Objects }
+
+// Member is the index of the member with this name, or ErrUnknown.
+func (f *Federation) Member(name string) (int, error) {
+	if member := slices.Index(f.config.Members, name); member >= 0 {
+		return member, nil
+	}
+	return -1, fmt.Errorf("%w: %.100q takes no part in %s", ErrUnknown, name, f.config.Name)
+}
+
+// Declare says that a member will take part, and with how much. Saying the same again, as after a lost connection, is fine;
+// another contribution is not, once the first round has begun.
+func (f *Federation) Declare(ctx context.Context, d Declaration) error {
+	if err := f.known(d.Member); err != nil {
+		return err
+	}
+	name := f.config.Members[d.Member]
+	if d.Contribution < 0 || d.Contribution > d.Data || d.Data > math.MaxInt32 {
+		return fmt.Errorf("%w: %s would contribute %d of %d data points, expected 0 to %d", ErrDeclaration, name,
+			d.Contribution, d.Data, math.MaxInt32)
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	before := f.declarations[d.Member]
+	begun := f.open != nil || len(f.finished) > 0
+	switch {
+	case before != nil && *before == d:
+		return nil
+	case before != nil && begun && before.Contribution != d.Contribution:
+		return fmt.Errorf("%w: %s declared a contribution of %d before the first round, and now %d", ErrDeclaration, name,
+			before.Contribution, d.Contribution)
+	}
+	if err := f.config.Record.Declare(ctx, d); err != nil {
+		return fmt.Errorf("%w: declaration of %s: %w", ErrRecord, name, err)
+	}
+	f.declarations[d.Member] = &d
+	f.note(Declared, 0, d.Member, fmt.Sprintf("contributes %d of %d data points, by %s", d.Contribution, d.Data, d.Transport))
+	f.broadcast()
+	return nil
+}
+
+// Next waits until there is something for a member to do, or the run is over. A member that asks again before it has
+// delivered gets the same task again.
+func (f *Federation) Next(ctx context.Context, member int) (Assignment, error) {
+	if err := f.known(member); err != nil {
+		return Assignment{}, err
+	}
+	for {
+		f.mutex.Lock()
+		changed, assignment, ready := f.changed, Assignment{}, false
+		switch {
+		case f.over:
+			assignment.Done, ready = true, true
+			if f.failure != nil {
+				assignment.Failed = f.failure.Error()
+			}
+		case f.open != nil && f.open.pending(member):
+			assignment.Task, assignment.Model, ready = *f.open.tasks[member], f.model, true
+		}
+		f.mutex.Unlock()
+		if ready {
+			return assignment, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Assignment{}, context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// pending says whether a member's update is wanted.
+func (r *openRound) pending(member int) bool {
+	return r.tasks[member] != nil && r.deliveries[member] == nil && r.out[member] == nil
+}
+
+// Connect tells that a member is there; the returned function that it has gone.
+func (f *Federation) Connect(member int) (disconnect func()) {
+	if f.known(member) != nil {
+		return func() {}
+	}
+	f.connection(member, 1)
+	return sync.OnceFunc(func() { f.connection(member, -1) })
+}
+
+func (f *Federation) connection(member, change int) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	before := f.connections[member]
+	f.connections[member] += change
+	switch {
+	case before == 0:
+		f.note(Connected, 0, member, "")
+	case f.connections[member] == 0:
+		f.note(Disconnected, 0, member, "")
+	}
+}
+
+// Status is how things stand.
+func (f *Federation) Status() Status {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	s := Status{Name: f.config.Name, Phase: "waiting for members", Round: len(f.finished), Rounds: f.config.Rounds}
+	switch {
+	case f.failure != nil:
+		s.Phase, s.Failure = "failed", f.failure.Error()
+	case f.over:
+		s.Phase = "done"
+	case f.open != nil:
+		s.Phase, s.Round = "round", len(f.finished)+1
+	case len(f.finished) > 0:
+		s.Phase = "between rounds"
+	}
+	if len(f.finished) > 0 {
+		s.Accuracy = f.finished[len(f.finished)-1].Accuracy
+	}
+	for i, name := range f.config.Members {
+		m := MemberStatus{Name: name, Declaration: f.declarations[i], Connected: f.connections[i] > 0}
+		if f.open != nil {
+			m.Delivered = f.open.deliveries[i] != nil
+			if f.open.out[i] != nil {
+				m.Out = f.open.out[i].Error()
+			}
+		}
+		if m.Declaration != nil && m.Declaration.Contribution > 0 {
+			m.Rounds = len(f.finished)
+			for _, round := range f.finished {
+				if slices.ContainsFunc(round.Absent, func(a federated.Absence) bool { return a.Member == i }) {
+					m.Rounds--
+				}
+			}
+		}
+		s.Members = append(s.Members, m)
+	}
+	return s
+}
+
+func (f *Federation) known(member int) error {
+	if member < 0 || member >= len(f.config.Members) {
+		return fmt.Errorf("%w: number %d of %d", ErrUnknown, member+1, len(f.config.Members))
+	}
+	return nil
+}
+
+// broadcast wakes all who wait. The mutex is held.
+func (f *Federation) broadcast() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// note writes a line into the record. Nothing depends on notes, so one that cannot be written is let go: what does matter
+// will fail for the same reason, and say so. The mutex is held.
+func (f *Federation) note(kind Kind, round, member int, text string) {
+	note := Note{Time: f.config.Now(), Kind: kind, Round: round, Member: member, Text: text}
+	_ = f.config.Record.Note(context.Background(), note)
+	if f.config.Observe != nil {
+		f.config.Observe(note)
+	}
+}
+
+// refusal is the error for a member whose update is not taken.
+func refusal(reason error) error {
+	if errors.Is(reason, ErrRefused) {
+		return reason
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, reason)
+}

@@ -1,0 +1,127 @@
+package flower
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"grange/federated/network/flower/protocol"
+)
+
+// mediaType is that of a protobuf message.
+const mediaType = "application/protobuf"
+
+// handler serves the calls of Fleet over HTTP: a POST with the request, answered with the response.
+func (f *fleet) handler() http.Handler {
+	mux := http.NewServeMux()
+	call(mux, "register-node", f.RegisterNode)
+	call(mux, "activate-node", f.ActivateNode)
+	call(mux, "deactivate-node", f.DeactivateNode)
+	call(mux, "unregister-node", f.UnregisterNode)
+	call(mux, "send-node-heartbeat", f.SendNodeHeartbeat)
+	call(mux, "pull-messages", f.PullMessages)
+	call(mux, "push-messages", f.PushMessages)
+	call(mux, "get-run", f.GetRun)
+	call(mux, "get-fab", f.GetFab)
+	call(mux, "push-object", f.PushObject)
+	call(mux, "pull-object", f.PullObject)
+	call(mux, "confirm-message-received", f.ConfirmMessageReceived)
+	return mux
+}
+
+// message is a pointer to a protobuf message.
+type message[T any] interface {
+	*T
+	proto.Message
+}
+
+// call serves one call.
+func call[T any, Request message[T], Response proto.Message](mux *http.ServeMux, path string,
+	method func(context.Context, Request) (Response, error)) {
+	mux.HandleFunc("POST /v1/fleet/"+path, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, fleetMessage))
+		if err != nil {
+			tell(w, status.Error(codes.ResourceExhausted, "the request is too large, or broke off"))
+			return
+		}
+		request := Request(new(T))
+		if err := proto.Unmarshal(body, request); err != nil {
+			tell(w, status.Error(codes.InvalidArgument, "the request is no message"))
+			return
+		}
+		response, err := method(signed(r), request)
+		if err != nil {
+			tell(w, err)
+			return
+		}
+		content, err := proto.Marshal(response)
+		if err != nil {
+			tell(w, status.Error(codes.Internal, err.Error()))
+			return
+		}
+		w.Header().Set("Content-Type", mediaType)
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		_, _ = w.Write(content) // a client that has gone will ask again
+	})
+}
+
+// signed is the context of a request with its signature where gRPC has it.
+func signed(r *http.Request) context.Context {
+	given := metadata.MD{}
+	for header, name := range map[string]string{"flwr-public-key": metadataKey, "flwr-signature": metadataSignature} {
+		if value, err := base64.StdEncoding.DecodeString(r.Header.Get(header)); err == nil && len(value) > 0 {
+			given.Set(name, string(value))
+		}
+	}
+	if value := r.Header.Get(metadataTime); value != "" {
+		given.Set(metadataTime, value)
+	}
+	return metadata.NewIncomingContext(r.Context(), given)
+}
+
+// statuses are what SuperNodes are told over HTTP: they try again after 503, drop a run after 403, and stop at once after
+// 401, without a word to anybody; after others they say what they were told.
+var statuses = map[codes.Code]int{
+	codes.Unavailable: http.StatusServiceUnavailable, codes.Canceled: http.StatusServiceUnavailable,
+	codes.PermissionDenied: http.StatusForbidden, codes.Unauthenticated: http.StatusPreconditionFailed,
+	codes.FailedPrecondition: http.StatusPreconditionFailed, codes.InvalidArgument: http.StatusBadRequest,
+	codes.ResourceExhausted: http.StatusRequestEntityTooLarge,
+}
+
+// tell answers with an error, in the words that SuperNodes print.
+func tell(w http.ResponseWriter, err error) {
+	s, _ := status.FromError(err)
+	code, ok := statuses[s.Code()]
+	if !ok {
+		code = http.StatusInternalServerError
+	}
+	if errors.Is(err, context.Canceled) {
+		code = http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]any{"code": int(s.Code()), "detail": s.Message()})
+}
+
+// scalar is a setting of an app, written as in flwr run --run-config.
+func scalar(text string) *protocol.Scalar {
+	if value, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return &protocol.Scalar{Scalar: &protocol.Scalar_Sint64{Sint64: value}}
+	}
+	if value, err := strconv.ParseFloat(text, 64); err == nil {
+		return &protocol.Scalar{Scalar: &protocol.Scalar_Double{Double: value}}
+	}
+	if value, err := strconv.ParseBool(text); err == nil {
+		return &protocol.Scalar{Scalar: &protocol.Scalar_Bool{Bool: value}}
+	}
+	return &protocol.Scalar{Scalar: &protocol.Scalar_String_{String_: text}}
+}

@@ -1,0 +1,5 @@
+"""Nothing: the coordinator is the server."""
+
+from flwr.server import ServerApp
+
+app = ServerApp()
