@@ -4,6 +4,7 @@
 //
 //	go run ./bench/network
 //	go run ./bench/network -part five -python ""     without Flower
+//	go run ./bench/network -part flower              Flower's clients on Grange and on Flower's server
 package main
 
 import (
@@ -43,11 +44,13 @@ func main() {
 	switch os.Getenv(roleVariable) {
 	case "coordinator":
 		err = coordinate(ctx, os.Stdin, os.Stdout)
+	case "flower":
+		err = serveFlower(ctx, os.Stdin, os.Stdout)
 	case "silo":
 		err = takePart(ctx, os.Stdin, os.Stdout)
 	default:
 		var o options
-		flag.StringVar(&o.part, "part", "all", "five, hundred or all")
+		flag.StringVar(&o.part, "part", "all", "five, flower, hundred or all")
 		flag.StringVar(&o.python, "python", filepath.Join("bench", ".venv", "bin", "python"), "the Python that has flwr; empty: no Flower")
 		flag.StringVar(&o.script, "script", filepath.Join("bench", "peers", "flower_round.py"), "Flower's side")
 		flag.IntVar(&o.rounds, "rounds", 10, "rounds of the five, the first of which does not count")
@@ -98,10 +101,14 @@ func run(ctx context.Context, out io.Writer, o options) error {
 		return err
 	}
 	fmt.Fprintf(out, "%d processors, %s\n", runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
-	if o.part != "hundred" {
-		err = five(ctx, out, o, folder)
+	var theirs *measured
+	if o.part == "all" || o.part == "five" {
+		theirs, err = five(ctx, out, o, folder)
 	}
-	if err == nil && o.part != "five" {
+	if err == nil && o.python != "" && (o.part == "all" || o.part == "flower") {
+		err = hosted(ctx, out, o, folder, theirs)
+	}
+	if err == nil && (o.part == "all" || o.part == "hundred") {
 		err = hundred(ctx, out, folder)
 	}
 	return errors.Join(err, os.RemoveAll(folder))
@@ -110,11 +117,11 @@ func run(ctx context.Context, out io.Writer, o options) error {
 // resnet is the model of the five.
 var resnet = model.Shape{Channels: 3, Height: 32, Width: 32}
 
-// five compares with Flower.
-func five(ctx context.Context, out io.Writer, o options, folder string) error {
+// five compares with Flower, and returns how Flower did.
+func five(ctx context.Context, out io.Writer, o options, folder string) (*measured, error) {
 	spec, err := model.New("resnet18", resnet, 10)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(out, "\nFive silos, %s: %d tensors, %.1f MB; %d rounds, of which the first does not count\n", spec.Name,
 		len(spec.Tensors), float64(4*spec.Size())/1e6, o.rounds)
@@ -122,25 +129,25 @@ func five(ctx context.Context, out io.Writer, o options, folder string) error {
 		Folder: filepath.Join(folder, "five"), Model: spec.Name, Shape: resnet, Members: 5, Rounds: o.rounds, Profile: o.profile,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tseconds a round\tworst\tserver CPU s\tsilos CPU s\tserver peak MB\t")
 	ours.row(table, "Grange, TLS 1.3")
 	if o.python == "" {
-		return table.Flush()
+		return nil, table.Flush()
 	}
-	theirs, err := flower(ctx, o, spec, 5)
+	theirs, err := flowersOwn(ctx, o, spec, 5)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	theirs.row(table, "Flower "+theirs.Version+", no TLS")
 	if err := table.Flush(); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(out, "time: %.2f of Flower's (at most 0.33); server memory: 1/%.1f of Flower's (at most 1/8)\n",
 		median(ours.Seconds[1:])/median(theirs.Seconds[1:]), float64(theirs.Peak)/float64(ours.Peak))
-	return nil
+	return theirs, nil
 }
 
 func (m *measured) row(out io.Writer, name string) {
@@ -268,8 +275,8 @@ func launch(command *exec.Cmd, input string, environment ...string) (*process, e
 	return &process{command, bufio.NewReader(out)}, command.Start()
 }
 
-// flower runs Flower's own server and clients. It gets the tensors that are trained only, as PyTorch has them.
-func flower(ctx context.Context, o options, spec model.Spec, clients int) (*measured, error) {
+// flowersOwn runs Flower's own server and clients. It gets the tensors that are trained only, as PyTorch has them.
+func flowersOwn(ctx context.Context, o options, spec model.Spec, clients int) (*measured, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var shapes [][]int
@@ -286,18 +293,13 @@ func flower(ctx context.Context, o options, spec model.Spec, clients int) (*meas
 	if err != nil {
 		return nil, err
 	}
-	quiet := func(arguments ...string) (*process, error) {
-		command := exec.CommandContext(ctx, o.python, append([]string{"-W", "ignore", o.script}, arguments...)...)
-		p, err := launch(command, "", "FLWR_TELEMETRY_ENABLED=0", "GRPC_VERBOSITY=NONE")
-		return p, err
-	}
-	server, err := quiet("server", port, strconv.Itoa(clients), strconv.Itoa(o.rounds), string(text))
+	server, err := o.flowerProcess(ctx, "server", port, strconv.Itoa(clients), strconv.Itoa(o.rounds), string(text))
 	if err != nil {
 		return nil, err
 	}
 	running := make([]*process, clients)
 	for i := range running {
-		if running[i], err = quiet("client", port); err != nil {
+		if running[i], err = o.flowerProcess(ctx, "client", port); err != nil {
 			return nil, err
 		}
 	}
@@ -305,16 +307,7 @@ func flower(ctx context.Context, o options, spec model.Spec, clients int) (*meas
 	if err := server.document(&m); err != nil {
 		return nil, fmt.Errorf("Flower's server: %w", err)
 	}
-	for _, client := range running {
-		var used struct {
-			Processor float64 `json:"processor_seconds"`
-		}
-		if err := client.document(&used); err != nil {
-			return nil, fmt.Errorf("Flower's client: %w", err)
-		}
-		m.Silos += used.Processor
-	}
-	return &m, nil
+	return &m, m.addClients(running)
 }
 
 // document reads the last line that a process prints, and waits for its end.

@@ -3,30 +3,25 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 
 	"grange/dataset"
 	"grange/federated"
 	"grange/federated/network"
+	"grange/federated/network/coordinator"
 	"grange/federated/network/identity"
-	"grange/federated/network/listen"
-	"grange/federated/network/objects"
 	"grange/federated/network/silo"
 	"grange/federated/network/store"
 	"grange/model"
@@ -51,84 +46,73 @@ func coordinate(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer record.Close()
-	authority, err := identity.CreateAuthority(s.Folder, []string{"127.0.0.1"}, time.Now)
+	authority, err := identity.CreateAuthority(coordinator.IdentityFolder(s.Folder), []string{"127.0.0.1"}, time.Now)
 	if err != nil {
 		return err
 	}
 	registrar := &identity.Registrar{Authority: authority, Ledger: record}
 	names := make([]string, s.Members)
-	holdings := make([]dataset.Holding, s.Members)
 	for i := range names {
 		names[i] = fmt.Sprintf("silo%d", i)
-		holdings[i] = dataset.Holding{Data: 10, Contribution: 10}
 		if err := enrol(ctx, registrar, names[i], memberFolder(s.Folder, i)); err != nil {
 			return err
 		}
 	}
+	if err := record.Close(); err != nil {
+		return err
+	}
 	watcher := &watcher{}
-	federation, err := open(ctx, s, names, record, watcher)
+	config, err := describe(s, names)
 	if err != nil {
 		return err
 	}
-	classes := strings.Split("0123456789", "")
-	moments := dataset.Moments{Mean: make([]float64, s.Shape.Channels), Deviation: make([]float64, s.Shape.Channels)}
-	for c := range moments.Mean {
-		moments.Mean[c], moments.Deviation[c] = 0.5, 0.25
-	}
-	service, err := silo.NewServer(silo.ServerConfig{
-		Federation: federation, Holdings: holdings,
-		Data:     silo.Description{Name: "fashion", Shape: dataset.Shape(s.Shape), Classes: classes, Moments: moments},
-		Identify: func(ctx context.Context) (string, error) { return identify(ctx, registrar) },
-	})
+	config.Federation.Observe = watcher.note
+	c, err := coordinator.Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	listener := listen.New(inner, listen.Config{TLS: authority.Config()})
-	server := grpc.NewServer(append(silo.ServerOptions(silo.Pace{}), grpc.Creds(listen.Credentials()))...)
-	service.Register(server)
-	ended := make(chan error, 2)
-	go func() { ended <- listener.Serve() }()
-	go func() { ended <- server.Serve(listener.GRPC()) }()
-	fmt.Fprintln(out, inner.Addr())
+	fmt.Fprintln(out, c.Addr())
 	stop, err := profile(s.Profile)
 	if err != nil {
 		return err
 	}
-	if _, err := federation.Run(ctx); err != nil {
+	if _, err := c.Run(ctx); err != nil {
 		return err
 	}
 	stop()
-	watcher.measured.Peak, err = memory("VmHWM")
-	if err != nil {
+	if watcher.measured.Peak, err = memory("VmHWM"); err != nil {
 		return err
 	}
 	if err := json.NewEncoder(out).Encode(watcher.measured); err != nil {
 		return err
 	}
-	server.GracefulStop() // the silos are told that the run is over
-	return errors.Join(listener.Close(), <-ended, <-ended)
+	if late := c.Linger(ctx); late != nil {
+		return fmt.Errorf("%v were not told of the end", late)
+	}
+	return c.Close()
 }
 
-// open begins a federation in which nothing is trained.
-func open(ctx context.Context, s setup, names []string, record *store.Store, w *watcher) (*network.Federation, error) {
+// describe is a federation in which nothing is trained.
+func describe(s setup, names []string) (coordinator.Config, error) {
 	spec, err := model.New(s.Model, s.Shape, 10)
 	if err != nil {
-		return nil, err
+		return coordinator.Config{}, err
 	}
-	files, err := objects.Open(s.Folder)
-	if err != nil {
-		return nil, err
+	config := coordinator.Config{
+		Folder: s.Folder, Address: "127.0.0.1:0",
+		Federation: network.Config{
+			RunInfo: network.RunInfo{Name: "bench", Members: names, Rounds: s.Rounds, Identity: map[string]string{"bench": s.Folder}},
+			Spec:    spec, Initial: model.Init(spec, rand.New(rand.NewPCG(1, 2))), Evaluator: nothing{},
+		},
+		Silos: silo.ServerConfig{
+			Data:     silo.Description{Name: "fashion", Shape: dataset.Shape(s.Shape), Classes: strings.Split("0123456789", "")},
+			Holdings: slices.Repeat([]dataset.Holding{{Data: 10, Contribution: 10}}, len(names)),
+		},
 	}
-	return network.Open(ctx, network.Config{
-		RunInfo: network.RunInfo{Name: "bench", Members: names, Rounds: s.Rounds, Identity: map[string]string{"bench": s.Folder}},
-		Spec:    spec, Initial: model.Init(spec, rand.New(rand.NewPCG(1, 2))), Evaluator: nothing{}, Record: record, Objects: files,
-		Observe: w.note,
-	})
+	config.Silos.Data.Moments = dataset.Moments{
+		Mean: slices.Repeat([]float64{0.5}, s.Shape.Channels), Deviation: slices.Repeat([]float64{0.25}, s.Shape.Channels),
+	}
+	return config, nil
 }
 
 // enrol lets a silo in and makes its folder.
@@ -147,15 +131,6 @@ func enrol(ctx context.Context, registrar *identity.Registrar, name, folder stri
 	}
 	_, err = token.Accept(folder, certificates)
 	return err
-}
-
-func identify(ctx context.Context, registrar *identity.Registrar) (string, error) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			return registrar.Member(ctx, info.State)
-		}
-	}
-	return "", errors.New("not TLS")
 }
 
 // nothing scores no model.
@@ -217,11 +192,12 @@ func takePart(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// echo trains nothing: it sends back the model with one weight changed, as one that did not change would be refused.
+// echo trains nothing: it sends back the model with one weight changed, as one that did not change would be refused. It
+// does so in place, as Flower's client sends back what it got; a silo has the model to itself.
 type echo struct{}
 
 func (echo) Train(_ context.Context, task federated.Task) (federated.Update, error) {
-	weights := task.Global.Clone()
+	weights := task.Global
 	weights.Flat[task.Member] += 1
 	return federated.Update{Round: task.Round, Member: task.Member, Weights: weights, Loss: 1}, nil
 }

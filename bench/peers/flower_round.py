@@ -3,7 +3,7 @@
     flower_round.py server PORT CLIENTS ROUNDS SHAPES   prints one JSON document
     flower_round.py client PORT
 
-SHAPES is a JSON list of shapes; every client sends back what it got.
+SHAPES is a JSON list of shapes; every client sends back what it got, with the first array changed.
 """
 
 import json
@@ -59,7 +59,7 @@ def client(port):
             return []
 
         def fit(self, parameters, config):
-            return parameters, 10, {}
+            return [parameters[0] + 1, *parameters[1:]], 10, {}
 
     fl.client.start_client(server_address=f"127.0.0.1:{port}", client=Echo().to_client(), insecure=True)
     print(json.dumps({"processor_seconds": processor()}))

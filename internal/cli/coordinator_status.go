@@ -69,16 +69,20 @@ type memberStanding struct {
 }
 
 type roundStanding struct {
-	federated.Round
-	Ended   time.Time     `json:"ended"`
-	Updates []updateStand `json:"updates"`
+	Round    int                 `json:"round"`
+	Accuracy *float64            `json:"accuracy,omitempty"` // nil is not a number, or infinite
+	Loss     *float64            `json:"loss,omitempty"`
+	Training *float64            `json:"training_loss,omitempty"`
+	Absent   []federated.Absence `json:"absent,omitempty"`
+	Ended    time.Time           `json:"ended"`
+	Updates  []updateStand       `json:"updates"`
 }
 
 type updateStand struct {
 	Member   string    `json:"member"`
 	Declared int       `json:"declared"`
 	Used     int       `json:"used"`
-	Loss     float64   `json:"loss"`
+	Loss     *float64  `json:"loss,omitempty"`
 	At       time.Time `json:"at"`
 }
 
@@ -193,8 +197,9 @@ func (s *standing) readRounds(ctx context.Context, record *store.Store, run *sto
 		return err
 	}
 	for _, r := range rounds {
-		s.History = append(s.History, roundStanding{Round: r.Finished.Round, Ended: r.Ended})
-		s.Round, s.Accuracy = r.Finished.Round.Round, &r.Accuracy
+		round := roundStanding{r.Finished.Round.Round, finite(r.Accuracy), finite(r.Loss), finite(r.Training), r.Absent, r.Ended, nil}
+		s.History = append(s.History, round)
+		s.Round, s.Accuracy = round.Round, round.Accuracy
 	}
 	deliveries, err := record.Deliveries(ctx, run, 0)
 	for _, d := range deliveries {
@@ -206,7 +211,7 @@ func (s *standing) readRounds(ctx context.Context, record *store.Store, run *sto
 		}
 		m.Rounds++
 		history := &s.History[d.Round-1]
-		history.Updates = append(history.Updates, updateStand{m.Name, d.Declared, d.Examples, d.Loss, d.At})
+		history.Updates = append(history.Updates, updateStand{m.Name, d.Declared, d.Examples, finite(d.Loss), d.At})
 	}
 	return err
 }

@@ -134,8 +134,19 @@ func (a *app) standingRounds(s *standing) string {
 		for _, member := range r.Absent {
 			absent = append(absent, member.Name)
 		}
-		t.add(right(fmt.Sprint(r.Round.Round)), right(fmt.Sprintf("%.2f%%", 100*r.Accuracy)), right(fmt.Sprintf("%.4f", r.Loss)),
-			right(fmt.Sprintf("%.4f", r.Training)), right(fmt.Sprint(len(r.Updates))), left(strings.Join(absent, ", ")))
+		accuracy := "–"
+		if r.Accuracy != nil {
+			accuracy = fmt.Sprintf("%.2f%%", 100**r.Accuracy)
+		}
+		t.add(right(fmt.Sprint(r.Round)), right(accuracy), right(fourDecimals(r.Loss)), right(fourDecimals(r.Training)), right(fmt.Sprint(len(r.Updates))), left(strings.Join(absent, ", ")))
 	}
 	return t.render(a.colour())
+}
+
+// fourDecimals prints a number that may be none.
+func fourDecimals(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.4f", *x)
 }

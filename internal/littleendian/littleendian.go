@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -62,6 +63,16 @@ func ReadAt(in io.ReaderAt, values []float32, offset int64) error {
 		swap(bytes)
 	}
 	return nil
+}
+
+// Bytes are the bytes of values. Where the machine keeps them in that order they share the values' memory.
+func Bytes(values []float32) []byte {
+	if native {
+		return view(values)
+	}
+	bytes := slices.Clone(view(values))
+	swap(bytes)
+	return bytes
 }
 
 // Decode fills values from as many bytes as they take.

@@ -88,6 +88,9 @@ func TestFinite(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	values := []float32{1, -2.5, 3e-9}
+	if got := Bytes(values); !bytes.Equal(got, want(values)) {
+		t.Errorf("bytes % x", got)
+	}
 	got := make([]float32, 2)
 	Decode(got, want(values))
 	if !slices.Equal(bits(got), bits(values[:2])) {

@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"grange/report/chart"
@@ -70,8 +71,9 @@ func Comparison(v *Values, origin Origin) html.Document {
 	return page
 }
 
-// closest returns the cheap method nearest to the truth: of those that did not
-// value every coalition the truth did, unless there is no other.
+// closest returns the method nearest to the truth, to a tenth of a point; of
+// several, the one with the fewest models. Methods that are the truth do not
+// count.
 func (v *Values) closest() *ValuedMethod {
 	var best *ValuedMethod
 	for i := range v.Methods {
@@ -79,11 +81,21 @@ func (v *Values) closest() *ValuedMethod {
 		if m.Name == yardstick || m.Judged.Share == 0 && m.Judged.Error == 0 {
 			continue
 		}
-		if best == nil || m.Judged.Share < best.Judged.Share {
+		if best == nil || tenths(m) < tenths(best) || tenths(m) == tenths(best) && m.Result.Evaluations < best.Result.Evaluations {
 			best = m
 		}
 	}
 	return best
+}
+
+func tenths(m *ValuedMethod) float64 { return math.Round(1000 * m.Judged.Share) }
+
+// models writes how many models a method evaluated.
+func models(m *ValuedMethod) string {
+	if m.Result.Evaluations == 1 {
+		return "1 model"
+	}
+	return whole(float64(m.Result.Evaluations)) + " models"
 }
 
 func (v *Values) method(name string) *ValuedMethod {
@@ -103,7 +115,7 @@ func (v *Values) facts() []html.Fact {
 	}
 	if best := v.closest(); best != nil {
 		facts = append(facts, html.Fact{Label: "Closest method", Value: best.Name,
-			Note: fmt.Sprintf("%s of share off at most, %s", points(best.Judged.Share), counted(best.Result.Evaluations, "model"))})
+			Note: fmt.Sprintf("%s of share off at most, %s", points(best.Judged.Share), models(best))})
 	}
 	if equal := v.method(yardstick); equal != nil {
 		facts = append(facts, html.Fact{Label: "Equal shares, for scale", Value: points(equal.Judged.Share), Note: "off at most"})
@@ -116,8 +128,8 @@ func (v *Values) answer() string {
 	if best == nil {
 		return "All methods agree with the truth."
 	}
-	text := fmt.Sprintf("%s comes closest: no member's share is more than %s from the truth, at the cost of %s.",
-		titled(best.Name), points(best.Judged.Share), counted(best.Result.Evaluations, "evaluated model"))
+	text := fmt.Sprintf("%s comes closest: no member's share is more than %s from the truth, at the cost of evaluating %s.",
+		titled(best.Name), points(best.Judged.Share), models(best))
 	if equal := v.method(yardstick); equal != nil {
 		if best.Judged.Share < equal.Judged.Share {
 			text += fmt.Sprintf(" Giving everyone the same would be up to %s off.", points(equal.Judged.Share))
@@ -130,11 +142,12 @@ func (v *Values) answer() string {
 
 func (v *Values) methodTable() *html.Table {
 	t := &html.Table{
-		Title: "Cost and error",
-		Head: []html.Head{{Text: "Method", Left: true, Wide: true}, {Text: "Models evaluated"}, {Text: "Largest error of a share"},
-			{Text: "Mean error of a share"}, {Text: "Index error"}, {Text: "Stated error"}, {Text: "Rank agreement"}},
-		Note: "Errors of shares are in points of the whole. Index error: root mean square over members, in accuracy. Stated error: the standard error " +
-			"the method claims for itself, root mean square; it speaks of the sampling only. Rank agreement: Kendall's τ, 1 for the same order as the truth.",
+		Title: "Cost, and error against the truth",
+		Head: []html.Head{{Text: "Method", Left: true, Wide: true}, {Text: "Models"}, {Text: "Largest error"}, {Text: "Mean error"}, {Text: "Ranks"},
+			{Text: "Index error"}, {Text: "Stated error"}},
+		Note: "Models: how many were evaluated. Largest and mean error: of a member's share, in points of the whole. Ranks: agreement with the truth's, " +
+			"Kendall's τ, 1 for the same order. Index error: root mean square over members, in accuracy. Stated error: the standard error of the indices " +
+			"that the method claims for itself, root mean square; it speaks of the sampling only.",
 	}
 	worst := 0.0
 	for _, m := range v.Methods {
@@ -149,7 +162,8 @@ func (v *Values) methodTable() *html.Table {
 		}
 		t.Rows = append(t.Rows, html.Row{Strong: m == best, Cells: []html.Cell{
 			{Text: m.Name, Small: m.About}, {Text: whole(float64(m.Result.Evaluations))}, share,
-			{Text: fmt.Sprintf("%.2f", 100*m.Judged.Shares)}, {Text: fmt.Sprintf("%.4f", m.Judged.Error)}, {Text: stated(m)}, {Text: strings.Replace(fmt.Sprintf("%.2f", m.Judged.Ranks), "-", "−", 1)},
+			{Text: fmt.Sprintf("%.2f", 100*m.Judged.Shares)}, {Text: strings.Replace(fmt.Sprintf("%.2f", m.Judged.Ranks), "-", "−", 1)},
+			{Text: fmt.Sprintf("%.4f", m.Judged.Error)}, {Text: stated(m)},
 		}})
 	}
 	return t
@@ -169,6 +183,8 @@ func stated(m *ValuedMethod) string {
 		return "none"
 	case math.IsInf(sum, 1):
 		return "unknown"
+	case sum < 0.00005*0.00005:
+		return "< 0.0001"
 	}
 	return fmt.Sprintf("%.4f", math.Sqrt(sum))
 }
@@ -176,9 +192,11 @@ func stated(m *ValuedMethod) string {
 // figure has one panel per method: bars with intervals, and the truth as marks.
 func (v *Values) figure() chart.Chart {
 	c := chart.Chart{
-		ID: "values", Title: "Index of each member, with 95% intervals", Shared: true,
-		Caption: "Bars: the accuracy a method says each member brought. Whiskers: its 95% interval, where it samples. Points: the truth.",
+		ID: "values", Title: "Share of each member, with 95% intervals",
+		Caption: "Bars: the share by each method. Whiskers: the 95% interval of the member's index, as a part of all, where a method samples. Points: the truth.",
 	}
+	limit, lowest, common := 2*slices.Max(v.Shares), 0.0, 0.0
+	var tops []float64
 	for i := range v.Methods {
 		m := &v.Methods[i]
 		if m.Name == yardstick {
@@ -186,45 +204,60 @@ func (v *Values) figure() chart.Chart {
 		}
 		bars := chart.Bars{Name: "method", Color: chart.Series(1)}
 		truth := chart.Line{Name: "truth", Color: chart.Series(2), Alone: true}
-		for n, x := range m.Result.Values {
+		top := slices.Max(v.Shares)
+		for n, x := range m.Shares {
 			point := chart.XY{Y: x, Low: x, High: x}
-			if spread := m.Result.Spread[n]; !math.IsInf(spread, 1) {
-				point.Low, point.High = m.Result.Interval(n)
+			// A share of nothing says nothing about its interval: the index may be far below.
+			if spread := m.Result.Spread[n]; !math.IsInf(spread, 1) && x > 0 && m.Result.Values[n] > 0 {
+				part := x * spread / m.Result.Values[n]
+				point.Low, point.High = max(0, x-part), x+part
 			}
+			top, lowest = max(top, point.High), min(lowest, point.Low)
 			bars.Values = append(bars.Values, point)
-			truth.Points = append(truth.Points, chart.XY{X: float64(n), Y: v.Indices[n], Low: v.Indices[n], High: v.Indices[n]})
+			truth.Points = append(truth.Points, chart.XY{X: float64(n), Y: v.Shares[n], Low: v.Shares[n], High: v.Shares[n]})
 		}
 		c.Panels = append(c.Panels, chart.Panel{
-			Title: m.Name, Note: fmt.Sprintf("%s, off by %s at most", counted(m.Result.Evaluations, "model"), points(m.Judged.Share)),
-			X: chart.Axis{Categories: v.Members}, Y: chart.Axis{FromZero: true},
+			Title: m.Name, Note: fmt.Sprintf("%s, off by %s at most", models(m), points(m.Judged.Share)),
+			X: chart.Axis{Categories: v.Members}, Y: chart.Axis{FromZero: true, Percent: true},
 			Bars: []chart.Bars{bars}, Lines: []chart.Line{truth},
 		})
+		tops = append(tops, top)
+		if top <= limit {
+			common = max(common, top)
+		}
+	}
+	// All have the same axis, but for methods so far off that the others could not be read on theirs.
+	for i, top := range tops {
+		if y := &c.Panels[i].Y; top <= limit {
+			y.Fixed, y.Min, y.Max = true, lowest, common
+		} else {
+			c.Panels[i].Note += "; other scale"
+		}
 	}
 	return c
 }
 
-// shareTable has one row per member, one column per method.
+// shareTable has one row per method, one column per member.
 func (v *Values) shareTable() *html.Table {
-	t := &html.Table{Title: "Shares, in per cent", Head: []html.Head{{Text: "Member", Left: true}, {Text: "truth"}},
+	t := &html.Table{Title: "Shares, in per cent", Head: []html.Head{{Text: "Method", Left: true}},
 		Note: "Negative indices count as nothing. A share more than two points from the truth is marked."}
-	for _, m := range v.Methods {
-		if m.Name != yardstick {
-			t.Head = append(t.Head, html.Head{Text: m.Name})
-		}
-	}
+	truth := html.Row{Strong: true, Cells: []html.Cell{{Text: "truth"}}}
 	for n, name := range v.Members {
-		cells := []html.Cell{{Text: name}, {Text: fmt.Sprintf("%.1f", 100*v.Shares[n])}}
-		for _, m := range v.Methods {
-			if m.Name == yardstick {
-				continue
-			}
-			cell := html.Cell{Text: fmt.Sprintf("%.1f", 100*m.Shares[n])}
-			if math.Abs(m.Shares[n]-v.Shares[n]) > 0.02 {
+		t.Head = append(t.Head, html.Head{Text: name})
+		truth.Cells = append(truth.Cells, html.Cell{Text: fmt.Sprintf("%.1f", 100*v.Shares[n])})
+	}
+	t.Rows = append(t.Rows, truth)
+	for i := range v.Methods {
+		m := &v.Methods[i]
+		row := html.Row{Cells: []html.Cell{{Text: m.Name}}}
+		for n, share := range m.Shares {
+			cell := html.Cell{Text: fmt.Sprintf("%.1f", 100*share)}
+			if math.Abs(share-v.Shares[n]) > 0.02 {
 				cell.Mark = html.Middle
 			}
-			cells = append(cells, cell)
+			row.Cells = append(row.Cells, cell)
 		}
-		t.Rows = append(t.Rows, html.Row{Cells: cells})
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

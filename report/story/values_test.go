@@ -39,7 +39,7 @@ func TestComparison(t *testing.T) {
 	for _, want := range []string{
 		"Every method beside the truth, which is every coalition retrained.",
 		// gtg's shares are 18.33, 31.67 and 50 per cent instead of 16.67, 33.33 and 50.
-		"Gtg comes closest: no member&#39;s share is more than 1.7 points from the truth, at the cost of 1 evaluated model.",
+		"Gtg comes closest: no member&#39;s share is more than 1.7 points from the truth, at the cost of evaluating 1 model.",
 		"Giving everyone the same would be up to 16.7 points off.",
 		`<span class="mark middle">60.0</span>`, // ash by loo
 		"exact <small>in words</small>",

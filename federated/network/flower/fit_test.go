@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
@@ -179,4 +180,16 @@ func TestInstruction(t *testing.T) {
 	if err := proto.Unmarshal(endInstruction().data.Materialize(), &message); err != nil || message.GetReconnectIns() == nil {
 		t.Errorf("%v, %v", &message, err)
 	}
+}
+
+// FuzzSignature reads any text as the key and the time of a call.
+func FuzzSignature(f *testing.F) {
+	f.Add("-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n", "2026-01-02T03:04:05.678901+00:00")
+	calls := &fleet{Server: &Server{options: Options{Now: func() time.Time { return time.Unix(1.7e9, 0) }}}}
+	f.Fuzz(func(t *testing.T, key, stamp string) {
+		if parsed, err := publicKey(key); (parsed == nil) == (err == nil) {
+			t.Fatal("neither a key nor an error")
+		}
+		_ = calls.fresh(stamp)
+	})
 }

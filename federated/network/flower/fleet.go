@@ -36,6 +36,8 @@ type fleet struct {
 	mutex sync.Mutex
 	nodes map[uint64]*node
 	last  *arrays
+	// over is set when the run is: SuperNodes go on asking, but have nothing to do with it any more.
+	over bool
 }
 
 // node is one SuperNode.
@@ -128,6 +130,9 @@ func (f *fleet) present(id uint64, member int) *node {
 		n = &node{id: id, member: member, interval: defaultInterval}
 		f.nodes[id] = n
 	}
+	if f.over {
+		return n
+	}
 	if n.gone == nil {
 		n.gone = f.federation.Connect(member)
 		n.timer = time.AfterFunc(3*n.interval, func() { f.absent(n) })
@@ -192,6 +197,10 @@ func (f *fleet) current(ctx context.Context, n *node) (*outgoing, error) {
 	case err != nil:
 		return nil, fault(err)
 	case next.Done:
+		f.mutex.Lock()
+		f.over = true
+		f.mutex.Unlock()
+		f.absent(n)
 		return nil, nil
 	}
 	if n.task != nil && n.task.round == next.Task.Round && n.task.arrays.digest == next.Model {

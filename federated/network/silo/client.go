@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -174,8 +173,10 @@ func moved(ctx context.Context, err error) error {
 	return err
 }
 
-// upload sends what the coordinator does not have of an update, and returns its verdict.
-func upload(ctx context.Context, client wire.FederationClient, u *update, file *os.File, idle time.Duration) (*wire.Verdict, error) {
+// upload sends what the coordinator does not have of an update, and returns its verdict. The rest of the file from an
+// offset on comes from rest.
+func upload(ctx context.Context, client wire.FederationClient, u *update, idle time.Duration,
+	rest func(offset uint64, alive func(), pass func(*wire.Piece) error) error) (*wire.Verdict, error) {
 	ctx, alive, stop := lively(ctx, idle)
 	defer stop()
 	stream, err := client.Upload(ctx)
@@ -198,7 +199,7 @@ func upload(ctx context.Context, client wire.FederationClient, u *update, file *
 		return nil, err
 	}
 	if response.GetVerdict() == nil {
-		err := send(file, response.GetOffset(), alive, func(piece *wire.Piece) error {
+		err := rest(response.GetOffset(), alive, func(piece *wire.Piece) error {
 			part := wire.UploadPart(piece)
 			defer part.Free() // if it was not sent
 			return stream.SendMsg(part)

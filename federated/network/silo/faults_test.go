@@ -3,7 +3,9 @@ package silo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,33 @@ import (
 	"grange/federated/network"
 	"grange/federated/network/silo"
 )
+
+// TestFaults lets things go wrong that go wrong, and prints a table of what came of it (go test -v -run Faults). The
+// processes of coordinator and silos are killed for real in internal/cli.
+func TestFaults(t *testing.T) {
+	faults := []struct {
+		what, then string
+		test       func(*testing.T)
+	}{
+		{"silo killed during training", "trains the round again; same bytes", killedDuringTraining},
+		{"silo killed during upload", "upload goes on where it stopped, nothing trained again; same bytes", killedDuringUpload},
+		{"connection breaks in upload and download", "both go on where they stopped; same bytes", transfersGoOn},
+		{"network cut for longer than keep-alive", "both ends notice, silo reconnects; same bytes", networkCut},
+		{"silo vanishes for two rounds", "rounds go on at the deadline, absence recorded; takes part again", vanishesForTwoRounds},
+		{"update delivered twice, late, or replaced", "counts once; others are stale", duplicateDelivery},
+		{"coordinator restarts in mid-upload, twice", "silos come back by themselves; same bytes", coordinatorRestarts},
+		{"clocks an hour apart, either way", "enrolment and TLS work; same bytes", clockIsOff},
+	}
+	var table strings.Builder
+	for _, fault := range faults {
+		outcome := "pass"
+		if !t.Run(strings.ReplaceAll(fault.what, " ", "_"), fault.test) {
+			outcome = "FAIL"
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", fault.what, fault.then, outcome)
+	}
+	t.Logf("\n| fault | what comes of it | |\n| --- | --- | --- |\n%s", &table)
+}
 
 // counting counts how often each round was trained, and can be told to do something before it.
 type counting struct {
@@ -64,7 +93,7 @@ func run(t testing.TB, group *sync.WaitGroup, r *silo.Runner) {
 const half = 400_000
 
 // A broken upload goes on where it stopped, a broken download as well, and nothing is trained twice.
-func TestTransfersGoOn(t *testing.T) {
+func transfersGoOn(t *testing.T) {
 	w := newWorld(t, "mlp", 3, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.start()
 	p := newProxy(t, w.address, 5*time.Millisecond)
@@ -98,7 +127,7 @@ func TestTransfersGoOn(t *testing.T) {
 }
 
 // A silo that is killed during its upload goes on with it, and trains nothing again.
-func TestKilledDuringUpload(t *testing.T) {
+func killedDuringUpload(t *testing.T) {
 	w := newWorld(t, "mlp", 3, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.start()
 	p := newProxy(t, w.address, 5*time.Millisecond)
@@ -135,7 +164,7 @@ func TestKilledDuringUpload(t *testing.T) {
 }
 
 // A silo that is killed during training trains that round again, with the same result.
-func TestKilledDuringTraining(t *testing.T) {
+func killedDuringTraining(t *testing.T) {
 	w := newWorld(t, "softmax", 3, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.start()
 	var group sync.WaitGroup
@@ -159,7 +188,7 @@ func TestKilledDuringTraining(t *testing.T) {
 
 // The network is cut between silo and coordinator for longer than both wait for an answer, and once more in such a way that
 // connections survive it.
-func TestNetworkCut(t *testing.T) {
+func networkCut(t *testing.T) {
 	w := newWorld(t, "mlp", 4, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.start()
 	p := newProxy(t, w.address, 5*time.Millisecond)
@@ -185,7 +214,7 @@ func TestNetworkCut(t *testing.T) {
 }
 
 // A silo that vanishes for two rounds is missed in them, which is recorded, and takes part again when it is back.
-func TestVanishesForTwoRounds(t *testing.T) {
+func vanishesForTwoRounds(t *testing.T) {
 	w := newWorld(t, "softmax", 5, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.config.Policy = network.Policy{Deadline: 3 * time.Second, Minimum: 1}
 	var gone, back atomic.Int32
@@ -236,7 +265,7 @@ func TestVanishesForTwoRounds(t *testing.T) {
 }
 
 // The coordinator is gone for a while in the middle of a run; silos come back by themselves.
-func TestCoordinatorRestarts(t *testing.T) {
+func coordinatorRestarts(t *testing.T) {
 	w := newWorld(t, "mlp", 4, member("a", 500, 100, 0), member("b", 500, 100, 0))
 	w.start()
 	var group sync.WaitGroup

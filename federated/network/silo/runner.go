@@ -259,12 +259,9 @@ func (r *Runner) task(ctx context.Context, client wire.FederationClient, task *w
 		}
 	}
 	r.tell(Step{Action: Uploading, Round: round})
-	file, err := r.outbox.open(u)
-	if err != nil {
-		return err
-	}
-	verdict, err := upload(ctx, client, u, file, r.Pace.Idle)
-	_ = file.Close()
+	verdict, err := upload(ctx, client, u, r.Pace.Idle, func(offset uint64, alive func(), pass func(*wire.Piece) error) error {
+		return r.outbox.send(u, offset, alive, pass)
+	})
 	if status.Code(err) == codes.DataLoss && r.outbox.check(u) != nil {
 		return errors.Join(err, r.outbox.clear()) // our own file is damaged: train again
 	}
@@ -298,15 +295,12 @@ func (r *Runner) train(ctx context.Context, client wire.FederationClient, round 
 		Round: round, Member: r.terms.Member, Name: r.terms.Name, Contribution: contribution, Local: r.terms.Local,
 		Seed: r.terms.Seed, Global: r.incoming.weights,
 	})
-	if err == nil && !trained.Weights.Finite() {
-		err = fmt.Errorf("%w: the model diverged; a lower rate may help", federated.ErrNotFinite)
-	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
 		r.tell(Step{Action: Failed, Round: round, Reason: err.Error()})
-		return nil, r.fail(ctx, client, round, err)
+		return nil, r.fail(ctx, client, round)
 	}
 	examples := trained.Examples
 	if examples == 0 {
@@ -314,18 +308,15 @@ func (r *Runner) train(ctx context.Context, client wire.FederationClient, round 
 	}
 	return r.outbox.put(update{
 		Run: r.terms.Run, Round: round, Model: from, Examples: examples, Loss: math.Float64bits(trained.Loss),
-	}, trained.Weights)
+	}, newContent(r.incoming.header, trained.Weights))
 }
 
-// fail tells the coordinator that training failed. The reason stays here, since it may name files, unless it says
-// nothing of the data.
-func (r *Runner) fail(ctx context.Context, client wire.FederationClient, round int, reason error) error {
-	text := "training failed; the silo's own log says why"
-	if errors.Is(reason, federated.ErrNotFinite) {
-		text = "the model diverged"
-	}
+// fail tells the coordinator that training failed. The reason stays here, since it may name files.
+func (r *Runner) fail(ctx context.Context, client wire.FederationClient, round int) error {
 	ctx, cancel := context.WithTimeout(ctx, r.Pace.Idle)
 	defer cancel()
-	_, err := client.Fail(ctx, &wire.FailRequest{Run: r.terms.Run, Round: uint32(round), Reason: text})
+	_, err := client.Fail(ctx, &wire.FailRequest{
+		Run: r.terms.Run, Round: uint32(round), Reason: "training failed; the silo's own log says why",
+	})
 	return refused(err)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"os"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -46,9 +45,15 @@ type Server struct {
 
 	config ServerConfig
 	run    string
+	header []byte // what the file of every model begins with
 	size   int64
 	// seats are by member.
 	seats []seat
+
+	mutex sync.Mutex
+	// latest is the model that was assigned last, and digest that of its file.
+	latest *content
+	digest objects.Digest
 }
 
 // seat is what the server knows of a member's connections.
@@ -74,11 +79,11 @@ func NewServer(config ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, size, err := modelFile(federation.Spec)
+	header, size, err := modelFile(federation.Spec)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, run: run, size: size, seats: make([]seat, len(federation.Members))}
+	s := &Server{config: config, run: run, header: header, size: size, seats: make([]seat, len(federation.Members))}
 	// Terms that silos would not take are noticed here.
 	for member := range federation.Members {
 		m, err := s.terms(member).message()
@@ -263,6 +268,11 @@ func (s *Server) assign(member int, next network.Assignment) *wire.Assignment {
 	seat.mutex.Lock()
 	seat.assigned = next.Model
 	seat.mutex.Unlock()
+	s.mutex.Lock()
+	if s.latest == nil || s.digest != next.Model {
+		s.latest, s.digest = newContent(s.header, next.Task.Global), next.Model
+	}
+	s.mutex.Unlock()
 	return &wire.Assignment{What: &wire.Assignment_Task{Task: &wire.Task{
 		Round: uint32(next.Task.Round), Model: next.Model[:], Contribution: uint64(next.Task.Contribution),
 	}}}
@@ -285,41 +295,24 @@ func (s *Server) Download(request *wire.DownloadRequest, stream grpc.ServerStrea
 	if digest != assigned {
 		return status.Error(codes.NotFound, "this is not the model to train; ask for the next task")
 	}
+	pass := func(piece *wire.Piece) error { return stream.SendMsg(piece) }
+	s.mutex.Lock()
+	latest := s.latest
+	if s.digest != digest {
+		latest = nil
+	}
+	s.mutex.Unlock()
+	if latest != nil {
+		return watch(s.config.Pace.Idle, func(alive func()) error { return latest.send(request.GetOffset(), alive, pass) })
+	}
 	file, err := s.config.Federation.Objects().Open(digest)
 	if err != nil {
 		return asStatus(err)
 	}
 	return watch(s.config.Pace.Idle, func(alive func()) error {
 		defer file.Close()
-		return send(file, request.GetOffset(), alive, func(piece *wire.Piece) error { return stream.SendMsg(piece) })
+		return send(file, request.GetOffset(), alive, pass)
 	})
-}
-
-// send sends a file from an offset to its end.
-func send(file *os.File, offset uint64, alive func(), pass func(*wire.Piece) error) error {
-	if offset > math.MaxInt64 {
-		return status.Error(codes.OutOfRange, "the offset is beyond all files")
-	}
-	for {
-		data := wire.Pool.Get(wire.MaxPiece)
-		n, err := file.ReadAt(*data, int64(offset))
-		if n == 0 {
-			wire.Pool.Put(data)
-			if err == io.EOF {
-				return nil
-			}
-			return fmt.Errorf("reading a file to send: %w", err)
-		}
-		*data = (*data)[:n]
-		piece := wire.NewPiece(offset, data)
-		err = pass(piece)
-		piece.Free()
-		if err != nil {
-			return err
-		}
-		alive()
-		offset += uint64(n)
-	}
 }
 
 // Fail takes note that a member cannot train in a round.

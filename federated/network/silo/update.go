@@ -1,7 +1,6 @@
 package silo
 
 import (
-	"bufio"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -17,7 +16,6 @@ import (
 
 	"grange/federated/network/objects"
 	"grange/federated/network/wire"
-	"grange/model"
 )
 
 // update is a trained model that waits for the coordinator to take it. It lies in two files of the silo's folder: the
@@ -34,6 +32,9 @@ type update struct {
 	Examples int    `json:"examples"`
 	// Loss is written as its bits, since it need not be finite.
 	Loss uint64 `json:"loss_bits"`
+
+	// content is the file if it is in memory.
+	content *content
 }
 
 func (u *update) header() *wire.UploadHeader {
@@ -72,7 +73,7 @@ func (o outbox) path(u *update) string {
 }
 
 // put keeps an update, and throws away any other.
-func (o outbox) put(u update, weights *model.Weights) (_ *update, err error) {
+func (o outbox) put(u update, c *content) (_ *update, err error) {
 	if err := o.clear(); err != nil {
 		return nil, err
 	}
@@ -91,18 +92,13 @@ func (o outbox) put(u update, weights *model.Weights) (_ *update, err error) {
 	if _, err = rand.Read(u.Ticket); err != nil {
 		return nil, err
 	}
-	sum := crc32.New(castagnoli)
-	out := bufio.NewWriterSize(io.MultiWriter(file, sum), 256<<10)
-	if err = model.WriteSafetensors(out, weights, nil); err != nil {
-		return nil, err
+	for _, part := range [][]byte{c.header, c.values} {
+		if _, err = file.Write(part); err != nil {
+			return nil, err
+		}
+		u.Checksum = crc32.Update(u.Checksum, castagnoli, part)
 	}
-	if err = out.Flush(); err != nil {
-		return nil, err
-	}
-	if u.Size, err = file.Seek(0, io.SeekCurrent); err != nil {
-		return nil, err
-	}
-	u.Checksum = sum.Sum32()
+	u.Size, u.content = int64(len(c.header)+len(c.values)), c
 	if err = file.Close(); err != nil {
 		return nil, err
 	}
@@ -160,13 +156,17 @@ func (o outbox) check(u *update) error {
 	return err
 }
 
-// open opens an update's file.
-func (o outbox) open(u *update) (*os.File, error) {
+// send sends an update's file from an offset to its end.
+func (o outbox) send(u *update, offset uint64, alive func(), pass func(*wire.Piece) error) error {
+	if u.content != nil {
+		return u.content.send(offset, alive, pass)
+	}
 	file, err := os.Open(o.path(u))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+		return fmt.Errorf("%w: %w", ErrFolder, err)
 	}
-	return file, nil
+	defer file.Close()
+	return send(file, offset, alive, pass)
 }
 
 // clear throws away what is there, the note first.

@@ -90,6 +90,9 @@ func (s *Server) take(ctx context.Context, stream grpc.BidiStreamingServer[wire.
 			}
 			return digest, err
 		}
+		if part.Malformed != nil {
+			return digest, part.Malformed
+		}
 		if part.Header != nil || part.Piece.Len() == 0 {
 			return digest, fmt.Errorf("%w: expected a piece of the file", wire.ErrMessage)
 		}

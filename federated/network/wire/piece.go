@@ -65,6 +65,14 @@ func NewPiece(offset uint64, buffer *[]byte) *Piece {
 	}
 }
 
+// SharedPiece makes a piece of data that nobody changes, to be sent once. The checksum is that of the data.
+func SharedPiece(offset uint64, checksum uint32, data []byte) *Piece {
+	return &Piece{Offset: offset, Checksum: checksum, parts: [][]byte{data}, own: mem.SliceBuffer(data)}
+}
+
+// Checksum is the CRC-32C of data.
+func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
 // Parts are the data, one after another. They may be read until Free is called.
 func (p *Piece) Parts() [][]byte { return p.parts }
 
@@ -202,6 +210,8 @@ func (p *Piece) data() error {
 type Part struct {
 	Header *UploadHeader
 	Piece  Piece
+	// Malformed is what is wrong with a part that was received. gRPC would tell the sender and nobody else.
+	Malformed error
 }
 
 // Free gives the piece's data back. It may be called again.
@@ -230,11 +240,15 @@ func (p *Part) Encode() (mem.BufferSlice, error) {
 // maxHeader bounds an upload's header.
 const maxHeader = 4096
 
-// Decode reads an UploadRequest: exactly one field, as every encoder writes it.
+// Decode reads an UploadRequest: exactly one field, as every encoder writes it. What is wrong with it is in Malformed.
 func (p *Part) Decode(data mem.BufferSlice) error {
 	p.Piece.Free()
 	p.Header = nil
-	reader := data.Reader()
+	p.Malformed = p.decode(data.Reader())
+	return nil
+}
+
+func (p *Part) decode(reader *mem.Reader) error {
 	tag, length, err := outer(reader)
 	switch {
 	case err != nil:

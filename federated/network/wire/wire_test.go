@@ -128,8 +128,8 @@ func TestMalformedPieces(t *testing.T) {
 		"long header":      append([]byte{0x0a, 0x81, 0x20}, make([]byte, 4097)...),
 	} {
 		var p wire.Part
-		if err := p.Decode(cut(data, 3)); !errors.Is(err, wire.ErrMessage) || p.Header != nil {
-			t.Errorf("%s: %v", name, err)
+		if err := p.Decode(cut(data, 3)); err != nil || !errors.Is(p.Malformed, wire.ErrMessage) || p.Header != nil {
+			t.Errorf("%s: %v, %v", name, err, p.Malformed)
 		}
 	}
 }
@@ -150,7 +150,10 @@ func FuzzPart(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, size int) {
 		size = min(max(size, 1), 1<<14)
 		var part wire.Part
-		if err := part.Decode(cut(data, size)); err == nil {
+		if err := part.Decode(cut(data, size)); err != nil {
+			t.Fatal(err)
+		}
+		if part.Malformed == nil {
 			var want wire.UploadRequest
 			if err := proto.Unmarshal(data, &want); err != nil {
 				t.Fatalf("protobuf does not take it: %v", err)
@@ -162,8 +165,8 @@ func FuzzPart(f *testing.F) {
 			} else {
 				equal(t, &part.Piece, want.GetChunk())
 			}
-		} else if !errors.Is(err, wire.ErrMessage) {
-			t.Fatalf("unexpected error %v", err)
+		} else if !errors.Is(part.Malformed, wire.ErrMessage) {
+			t.Fatalf("unexpected error %v", part.Malformed)
 		}
 		part.Free()
 		var alone wire.Piece

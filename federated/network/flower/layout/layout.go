@@ -144,25 +144,56 @@ func (l *Layout) Append(file []byte, i int, w *model.Weights) []byte {
 		}
 		return file
 	}
-	a.walk(func(ours, theirs, theirStep, n int) {
-		for _, v := range values[ours : ours+n] {
-			binary.LittleEndian.PutUint32(to[4*theirs:], math.Float32bits(v))
-			theirs += theirStep
-		}
-	})
+	a.toTorch(to, values)
 	return file
 }
 
-// walk visits all values of a permuted array in strips: n values side by side with us are theirStep apart with them. The
-// order is one in which both sides' memory is used a cache line at a time.
-func (a Array) walk(visit func(ours, theirs, theirStep, n int)) {
-	const strip = 16
+// strip is how many outputs are permuted at a time: as many values as are in a cache line, so that both sides' memory is
+// used a line at a time.
+const strip = 16
+
+// toTorch writes our values in PyTorch's order.
+func (a Array) toTorch(to []byte, values []float32) {
 	row := a.channels * a.positions
 	for output := 0; output < a.outputs; output += strip {
 		n := min(strip, a.outputs-output)
 		for channel := range a.channels {
 			for position := range a.positions {
-				visit((position*a.channels+channel)*a.outputs+output, output*row+channel*a.positions+position, row, n)
+				ours := (position*a.channels+channel)*a.outputs + output
+				theirs := 4 * (output*row + channel*a.positions + position)
+				for _, v := range values[ours : ours+n] {
+					binary.LittleEndian.PutUint32(to[theirs:], math.Float32bits(v))
+					theirs += 4 * row
+				}
+			}
+		}
+	}
+}
+
+// fromTorch writes PyTorch's values in our order.
+func (a Array) fromTorch(to, values []byte) {
+	row := a.channels * a.positions
+	var rows [strip][]byte
+	for output := 0; output < a.outputs; output += strip {
+		n := min(strip, a.outputs-output)
+		for i := range n {
+			rows[i] = values[4*(output+i)*row:][:4*row]
+		}
+		at := 0
+		for channel := range a.channels {
+			for position := range a.positions {
+				ours := to[4*((position*a.channels+channel)*a.outputs+output):][:4*n]
+				if n == strip {
+					line := (*[4 * strip]byte)(ours)
+					for i := range rows {
+						binary.LittleEndian.PutUint32(line[4*i:], binary.LittleEndian.Uint32(rows[i][at:]))
+					}
+				} else {
+					for i := range n {
+						binary.LittleEndian.PutUint32(ours[4*i:], binary.LittleEndian.Uint32(rows[i][at:]))
+					}
+				}
+				at += 4
 			}
 		}
 	}
@@ -198,12 +229,6 @@ func (l *Layout) Decode(to []byte, i int, file, scratch []byte) ([]byte, error) 
 		}
 		values = scratch
 	}
-	a.walk(func(ours, theirs, theirStep, n int) {
-		to := to[4*ours : 4*(ours+n)]
-		for i := 0; i < len(to); i += 4 {
-			binary.LittleEndian.PutUint32(to[i:], binary.LittleEndian.Uint32(values[4*theirs:]))
-			theirs += theirStep
-		}
-	})
+	a.fromTorch(to, values)
 	return scratch, nil
 }
