@@ -45,6 +45,7 @@ func forward(t testing.TB, s model.Spec, l *layout.Layout, list [][]byte, image 
 			x = results[layer.Inputs[0]]
 		}
 		weight, bias := array(layer.Name+".weight"), array(layer.Name+".bias")
+		mean, variance := array(layer.Name+".running_mean"), array(layer.Name+".running_var")
 		in, out := layer.In, layer.Out
 		y := make([]float64, out.Size())
 		for i := range y {
@@ -69,8 +70,7 @@ func forward(t testing.TB, s model.Spec, l *layout.Layout, list [][]byte, image 
 					}
 				}
 			case model.BatchNorm:
-				mean, variance := array(layer.Name + ".running_mean")[channel], array(layer.Name + ".running_var")[channel]
-				y[i] = (x[i]-mean)/math.Sqrt(variance+model.Epsilon)*weight[channel] + bias[channel]
+				y[i] = (x[i]-mean[channel])/math.Sqrt(variance[channel]+model.Epsilon)*weight[channel] + bias[channel]
 			case model.ReLU:
 				y[i] = max(0, x[i])
 			case model.MaxPool:
