@@ -48,18 +48,15 @@ const priorWeight = 2
 const rareEvents = 4
 
 // rare is what they add to the sum of squares of a sample. An event is rare
-// when it is more than two standard deviations off. Where nothing was seen to
-// vary, what other samples vary by tells how far off an event can be.
+// when it is more than two standard deviations off. Where a sample varies by
+// much less than others do, it may have missed what they saw: in a training,
+// that of being the first to arrive.
 func (m *moments) rare(others float64) float64 {
-	if m.reach() <= rounding*others {
+	if m.reach() < others/3 {
 		return rareEvents * others * others
 	}
 	return rareEvents * max(0, m.reach()*m.reach()-4*m.variance())
 }
-
-// rounding is what a sample may vary by, of what others do, and count as one
-// that does not.
-const rounding = 1e-9
 
 // meanReach is the mean reach of the samples that vary.
 func meanReach(samples []moments) float64 {
@@ -69,7 +66,7 @@ func meanReach(samples []moments) float64 {
 	}
 	sum, count := 0.0, 0
 	for i := range samples {
-		if reach := samples[i].reach(); reach > rounding*most {
+		if reach := samples[i].reach(); reach > 1e-9*most { // more than by rounding
 			sum += reach
 			count++
 		}

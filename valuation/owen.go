@@ -6,7 +6,9 @@ import "grange/internal/stream"
 // 2021): the Shapley value is the marginal contribution to a coalition which
 // everyone joins with probability q, averaged over q from 0 to 1. One random
 // coalition and its neighbours, each with one member more or less, give a
-// sample for every member. Its zero value works.
+// sample for every member. What the samples of one coalition miss of v(N) − v(∅)
+// is split equally among them, so that the values add up to it; in the mean it
+// is nothing. Its zero value works.
 type Owen struct {
 	// Plain samples without the antithetic partner, by which every coalition
 	// drawn with q comes with its complement, as drawn with 1−q.
@@ -88,8 +90,12 @@ func (o *owen) Tell(worths []float64) {
 			}
 			worths = worths[n+1:]
 		}
+		missing := o.start.Whole - o.start.Empty
+		for _, g := range gain {
+			missing -= g
+		}
 		for i := range n {
-			o.marginal[i].add(gain[i])
+			o.marginal[i].add(gain[i] + missing/float64(n))
 		}
 	}
 }

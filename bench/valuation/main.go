@@ -31,6 +31,8 @@ type options struct {
 	exact   bool
 	error   bool
 	rebuilt bool
+
+	trainings int
 }
 
 func main() {
@@ -38,6 +40,7 @@ func main() {
 	var budgets, part string
 	flag.StringVar(&o.python, "python", filepath.Join("bench", ".venv", "bin", "python"), "the Python that has shapiq and pyDVL; empty: no peers")
 	flag.IntVar(&o.seeds, "seeds", 30, "runs of each estimator, of which the median counts")
+	flag.IntVar(&o.trainings, "trainings", 2, "how often all coalitions of a regime are trained, with different seeds: each takes up to a minute on two idle cores")
 	flag.StringVar(&budgets, "budgets", "512,2048", "evaluations, separated by commas; 8192 takes about five times as long")
 	flag.StringVar(&part, "part", "all", "exact (values from tables), error (of the estimators), rebuilt (models, against retraining; no peers) or all")
 	flag.Parse()
@@ -50,6 +53,10 @@ func main() {
 		o.budgets = append(o.budgets, b)
 	}
 	o.exact, o.error, o.rebuilt = part == "exact" || part == "all", part == "error" || part == "all", part == "rebuilt" || part == "all"
+	if o.seeds < 1 || o.trainings < 1 {
+		fmt.Fprintln(os.Stderr, "valuation bench: -seeds and -trainings must be at least 1")
+		os.Exit(2)
+	}
 	if err := run(context.Background(), os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "valuation bench:", err)
 		os.Exit(1)
@@ -77,13 +84,10 @@ func compare(ctx context.Context, out io.Writer, o options, folder string) error
 		fmt.Fprintln(out)
 	}
 	if o.rebuilt {
-		return compareRebuilt(ctx, out, rebuiltSeeds)
+		return compareRebuilt(ctx, out, o.trainings)
 	}
 	return nil
 }
-
-// rebuiltSeeds is how often a regime is trained: each time takes a minute or so.
-const rebuiltSeeds = 3
 
 // compareExact times the exact Shapley values of a table of 2^20 worths on one
 // core beside shapiq's, those of 2^12 beside pyDVL's, which asks for every

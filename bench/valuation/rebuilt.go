@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"grange/dataset"
@@ -52,12 +50,11 @@ func compareRebuilt(ctx context.Context, out io.Writer, seeds int) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "points of share from retraining, mean of %d seeds: largest (mean of members), rank agreement\n", seeds)
-	var order []string
-	for i, r := range regimes {
+	fmt.Fprintf(out, "Points of share from retraining, mean of %d seeds: largest (mean over members), rank agreement\n", seeds)
+	for _, r := range regimes {
 		sum := map[string]valuation.Judgement{}
-		seconds, rebuilding := 0.0, 0.0
+		var order []string
+		retraining, rebuilding := 0.0, 0.0
 		for seed := range seeds {
 			o, err := r.compare(ctx, data, uint64(seed+1))
 			if err != nil {
@@ -71,20 +68,16 @@ func compareRebuilt(ctx context.Context, out io.Writer, seeds int) error {
 				total.Ranks += j.Ranks / float64(seeds)
 				sum[name] = total
 			}
-			seconds += o.retraining / float64(seeds)
+			retraining += o.retraining / float64(seeds)
 			rebuilding += o.rebuilding / float64(seeds)
 		}
-		if i == 0 {
-			fmt.Fprintf(w, "regime\trounds × epochs\tbatch, rate\t%s\tretraining\trebuilding\n", strings.Join(order, "\t"))
-		}
-		fmt.Fprintf(w, "%s\t%d × %d\t%d, %g", r.name, r.rounds, r.epoch, r.batch, r.rate)
+		fmt.Fprintf(out, "%s: %d rounds × %d epochs, batch %d, rate %g; retraining %.0f s, rebuilding %.0f s\n", r.name, r.rounds, r.epoch, r.batch, r.rate, retraining, rebuilding)
 		for _, name := range order {
 			j := sum[name]
-			fmt.Fprintf(w, "\t%.1f (%.1f) %.2f", 100*j.Share, 100*j.Shares, j.Ranks)
+			fmt.Fprintf(out, "  %-12s %5.1f (%.1f)  %5.2f\n", name, 100*j.Share, 100*j.Shares, j.Ranks)
 		}
-		fmt.Fprintf(w, "\t%.0f s\t%.0f s\n", seconds, rebuilding)
 	}
-	return w.Flush()
+	return nil
 }
 
 // judged is every method's distance from retraining.
