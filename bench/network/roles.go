@@ -198,7 +198,7 @@ type echo struct{}
 
 func (echo) Train(_ context.Context, task federated.Task) (federated.Update, error) {
 	weights := task.Global
-	weights.Flat[task.Member] += 1
+	weights.Flat[task.Member]++
 	return federated.Update{Round: task.Round, Member: task.Member, Weights: weights, Loss: 1}, nil
 }
 

@@ -2,6 +2,7 @@
 //
 //	go run ./bench/xla -check
 //	go run ./bench/xla -speed -workers 5 -rounds 2
+//	go run ./bench/xla -program train.mlir && python3 bench/peers/kernels_jax.py train.mlir
 //
 // The check does one step of every architecture, with random images and weights, in both engines and both precisions,
 // and fails where they differ by more than 1e-4 (float32) or 2e-2 (bfloat16) of the weights. The speed is that of
@@ -42,6 +43,7 @@ func main() {
 	check := flag.Bool("check", false, "compare one step of every architecture with the CPU engine")
 	speed := flag.Bool("speed", false, "measure images per second")
 	kill := flag.Bool("kill", false, "kill a worker in the middle of a round and compare the result")
+	text := flag.String("program", "", "write the program that trains ResNet-18 to this file, to measure its kernels")
 	flag.IntVar(&b.workers, "workers", 5, "members side by side")
 	flag.IntVar(&b.rounds, "rounds", 2, "rounds to measure")
 	flag.IntVar(&b.points, "points", 10000, "points of each member")
@@ -53,7 +55,10 @@ func main() {
 	b.config.Precision = program.Precision(*precision)
 	b.config.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	var err error
-	if *check {
+	if *text != "" {
+		err = b.program(*text)
+	}
+	if err == nil && *check {
 		err = b.check()
 	}
 	if err == nil && *speed {
@@ -71,6 +76,16 @@ func main() {
 type bench struct {
 	config                  xla.Config
 	workers, rounds, points int
+}
+
+// program writes the training program.
+func (b *bench) program(file string) error {
+	spec, err := model.New("resnet18", model.Shape{Channels: 3, Height: 32, Width: 32}, 10)
+	if err != nil {
+		return err
+	}
+	text := program.Train(spec, program.Options{Images: 50000, Batch: 64, Steps: b.config.Steps, Precision: b.config.Precision})
+	return os.WriteFile(file, []byte(text), 0o644)
 }
 
 // random is a data set of random images.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -85,6 +86,10 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 	s, job, federation, err := a.federation(ctx, file, flags.train)
 	if err != nil {
 		return err
+	}
+	if a.env.Getenv("GOGC") == "" {
+		// What a coordinator holds is a few large models: collecting the rest often costs nothing.
+		debug.SetGCPercent(25)
 	}
 	kept := keptIn(folder)
 	a.kept.Store(&kept)

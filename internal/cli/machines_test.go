@@ -54,7 +54,7 @@ func TestTwoMachines(t *testing.T) {
 		}
 		terminals[command] = open
 		if strings.Contains(command, "coordinator start") {
-			listening(t, filepath.Join(folder, "coop"))
+			listening(t, filepath.Join(folder, "coop"), nil)
 		}
 	}
 	if len(terminals) != 3 {
@@ -97,13 +97,17 @@ func wait(t *testing.T, terminals map[string]*terminal) {
 	}
 }
 
-// listening waits until a coordinator says in its record that it listens.
-func listening(t *testing.T, folder string) {
+// listening waits until a coordinator says in its record that it listens, or has ended.
+func listening(t *testing.T, folder string, ended <-chan struct{}) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		if _, stdout, _ := run(t.Context(), "coordinator", "status", folder); strings.Contains(stdout, ", at ") {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-ended:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }

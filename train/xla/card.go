@@ -22,7 +22,6 @@ type card struct {
 	images   [2]*pjrt.Buffer // for training and for scoring
 	scale    *pjrt.Buffer
 	programs map[string]*pjrt.Program
-	cached   bool // programs must be from the cache
 }
 
 func (c *card) setup(s setup, train, test []byte, scale []float32) (string, error) {
@@ -45,9 +44,7 @@ func (c *card) setup(s setup, train, test []byte, scale []float32) (string, erro
 	return device.Version, err
 }
 
-func (c *card) prepare(momentum, proximal, cached bool) error {
-	c.cached = cached
-	defer func() { c.cached = false }()
+func (c *card) prepare(momentum, proximal bool) error {
 	if _, err := c.trainer(momentum, proximal); err != nil {
 		return err
 	}
@@ -96,9 +93,6 @@ func (c *card) program(text string, results int) (*pjrt.Program, error) {
 			c.programs[key] = p
 			return p, nil
 		}
-	}
-	if c.cached {
-		return nil, errMissing
 	}
 	p, err := c.device.Compile(text, results)
 	if err != nil {

@@ -72,53 +72,31 @@ func Open(ctx context.Context, config Config, local federated.Local) (*Pool, err
 	return p, nil
 }
 
-// begin starts the workers: the first one alone, which has the programs ready, then the others, which load them.
+// begin starts the workers: the first one alone, which compiles, then the others, which load what it compiled.
 func (p *Pool) begin(ctx context.Context, prepare message) error {
 	p.environment = append(libraryEnvironment(p.config.Plugin, os.Getenv), p.config.Environment...)
 	if p.config.Workers > 1 {
 		p.service = startService(ctx, p.config.Log)
 	}
-	err := p.compile(ctx, prepare)
+	first := p.workers[0]
+	_, err := first.try(ctx, prepare)
 	if err != nil && p.service != nil && ctx.Err() == nil && !errors.Is(err, ErrMemory) {
 		p.config.Log.Warn("the card does not open under the multi-process service, trying without it", "error", err)
-		p.workers[0].kill()
+		first.kill()
 		p.service.stop()
 		p.service = nil
-		err = p.compile(ctx, prepare)
+		_, err = first.try(ctx, prepare)
 	}
 	if err != nil {
 		return err
 	}
 	problems := make([]error, len(p.workers))
 	var group sync.WaitGroup
-	for i, w := range p.workers {
-		group.Go(func() { _, problems[i] = w.try(ctx, prepare) })
+	for i, w := range p.workers[1:] {
+		group.Go(func() { _, problems[i+1] = w.try(ctx, prepare) })
 	}
 	group.Wait()
 	return errors.Join(problems...)
-}
-
-// compile has the programs in the cache. Where workers compute side by side they are compiled with each one's share of
-// the card: the compiler tries its kernels and takes the fastest, which on a whole card are not those that are fastest
-// when five use it.
-func (p *Pool) compile(ctx context.Context, prepare message) error {
-	first := p.workers[0]
-	if p.service == nil {
-		_, err := first.try(ctx, prepare)
-		return err
-	}
-	look := prepare
-	look.head.Cached = true
-	answer, err := first.try(ctx, look)
-	if err != nil || !answer.head.Missing {
-		return err
-	}
-	first.kill()
-	first.share = max(1, 100/len(p.workers))
-	_, err = first.try(ctx, prepare)
-	first.kill()
-	first.share = 0
-	return err
 }
 
 // Kernel names what computes, for the record.

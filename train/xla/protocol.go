@@ -20,7 +20,7 @@ type kind string
 
 const (
 	kindSetup   kind = "setup"   // parent to worker: parts are the training images, the test images and the scale
-	kindPrepare kind = "prepare" // have the programs for a task ready, or say that they are missing
+	kindPrepare kind = "prepare" // have the programs for a task ready
 	kindTrain   kind = "train"   // parts: weights, points, labels, counts; answered with weights, losses
 	kindScore   kind = "score"   // the same parts; answered with hits, losses
 	kindDone    kind = "done"    // worker to parent
@@ -35,9 +35,6 @@ type header struct {
 	Momentum bool                   `json:"momentum,omitempty"`
 	Proximal bool                   `json:"proximal,omitempty"`
 	Rates    [program.Rates]float32 `json:"rates"`
-	// Cached asks to prepare without compiling; Missing is the answer that there was something to compile.
-	Cached  bool `json:"cached,omitempty"`
-	Missing bool `json:"missing,omitempty"`
 	// Version is what the plugin says of itself, in the answer to a setup.
 	Version string `json:"version,omitempty"`
 	// Problem and Reason are what went wrong.

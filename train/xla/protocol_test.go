@@ -67,6 +67,6 @@ func FuzzServe(f *testing.F) {
 type deaf struct{}
 
 func (deaf) setup(setup, []byte, []byte, []float32) (string, error) { return "", nil }
-func (deaf) prepare(bool, bool, bool) error                         { return nil }
+func (deaf) prepare(bool, bool) error                               { return nil }
 func (deaf) train(t task) ([]float32, []float32, error)             { return t.weights, nil, nil }
 func (deaf) score(t task) ([]int32, []float32, error)               { return t.counts, nil, nil }

@@ -13,16 +13,13 @@ import (
 type machine interface {
 	// setup opens the device and puts the images on it.
 	setup(s setup, train, test []byte, scale []float32) (version string, err error)
-	// prepare has the programs for tasks ready. If they must be from the cache, it returns errMissing for one that is not.
-	prepare(momentum, proximal, cached bool) error
+	// prepare has the programs for tasks ready.
+	prepare(momentum, proximal bool) error
 	// train trains weights, which it may change, and returns them with the sum of losses of each step.
 	train(t task) (weights, losses []float32, err error)
 	// score returns how many images of each step are classified correctly, and the sum of their losses.
 	score(t task) (hits []int32, losses []float32, err error)
 }
-
-// errMissing is a program that is not in the cache.
-var errMissing = errors.New("xla: program not in the cache")
 
 // task is what a worker is asked to do.
 type task struct {
@@ -82,11 +79,7 @@ func respond(request message, m machine) (message, error) {
 		done.head.Version, err = m.setup(*request.head.Setup, request.parts[0], request.parts[1], factors)
 		return done, err
 	case kindPrepare:
-		err := m.prepare(request.head.Momentum, request.head.Proximal, request.head.Cached)
-		if errors.Is(err, errMissing) {
-			done.head.Missing, err = true, nil
-		}
-		return done, err
+		return done, m.prepare(request.head.Momentum, request.head.Proximal)
 	case kindTrain, kindScore:
 		t, err := taskOf(request)
 		if err != nil {

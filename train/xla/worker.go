@@ -16,7 +16,6 @@ import (
 type worker struct {
 	pool   *Pool
 	number int
-	share  int // of the card, in percent, that the process may use; 0: all of it
 
 	mutex   sync.Mutex // guards process, which kill may take away at any time
 	process *exec.Cmd
@@ -90,9 +89,6 @@ func (w *worker) start() error {
 	process.Env = append(os.Environ(), w.pool.environment...)
 	if w.pool.service != nil {
 		process.Env = append(process.Env, w.pool.service.environment()...)
-		if w.share > 0 {
-			process.Env = append(process.Env, fmt.Sprintf("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", w.share))
-		}
 	}
 	w.said = &tail{}
 	process.Stderr = w.said

@@ -66,21 +66,11 @@ func (p *processor) setup(s setup, train, test []byte, scale []float32) (string,
 	return "test", err
 }
 
-func (p *processor) prepare(_, _, cached bool) error {
+func (p *processor) prepare(bool, bool) error {
 	if p.manner == "no memory" {
 		return fmt.Errorf("%w: a test", pjrt.ErrMemory)
 	}
-	if p.manner != "compiles" {
-		return nil
-	}
-	file := filepath.Join(p.with.Cache, "compiled")
-	if _, err := os.Stat(file); err == nil {
-		return nil
-	}
-	if cached {
-		return errMissing
-	}
-	return os.WriteFile(file, []byte(os.Getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")), 0o644)
+	return nil
 }
 
 // batch is the images of some points, as package nn takes them.

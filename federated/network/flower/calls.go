@@ -29,11 +29,7 @@ func (f *fleet) UnregisterNode(context.Context, *protocol.UnregisterNodeFleetReq
 
 // ActivateNode tells a SuperNode its number.
 func (f *fleet) ActivateNode(ctx context.Context, request *protocol.ActivateNodeRequest) (*protocol.ActivateNodeResponse, error) {
-	known, err := f.authenticate(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n, err := f.caller(ctx, known.ID)
+	n, err := f.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -191,11 +187,11 @@ func (f *fleet) PushMessages(ctx context.Context, request *protocol.PushMessages
 		return response, nil
 	}
 	if message.GetError() != nil {
-		return response, ignore(settled(f.federation.Fail(ctx, task.round, n.member, failure(message.GetError()))))
+		return response, fault(settled(f.federation.Fail(ctx, task.round, n.member, failure(message.GetError()))))
 	}
-	ids, err := f.ids(tree)
+	ids, err := record.Flatten(tree, f.limit)
 	if err != nil {
-		return response, ignore(settled(f.federation.Refuse(ctx, task.round, n.member, err)))
+		return response, fault(settled(f.federation.Refuse(ctx, task.round, n.member, err)))
 	}
 	if n.reply == nil || n.reply.root != ids[len(ids)-1] {
 		n.forget(f)
@@ -209,14 +205,6 @@ func (f *fleet) PushMessages(ctx context.Context, request *protocol.PushMessages
 		}
 	}
 	return response, nil
-}
-
-// ignore makes an error of the federation one of gRPC.
-func ignore(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fault(err)
 }
 
 // PushObject takes an object of an answer. With the last one the answer is complete and becomes an update, and only when
@@ -235,14 +223,14 @@ func (f *fleet) PushObject(ctx context.Context, request *protocol.PushObjectRequ
 	}
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	if n.reply == nil || !n.reply.expected[id] {
-		return &protocol.PushObjectResponse{Stored: false}, nil
+	if n.reply == nil || !n.reply.expected[id] { // the last one may come twice, if the answer to it was lost
+		return &protocol.PushObjectResponse{Stored: n.reply == nil && n.taken[id]}, nil
 	}
 	switch err := n.reply.put(id, request.ObjectContent); {
 	case errors.Is(err, objects.ErrWrite):
 		return nil, status.Error(codes.Unavailable, err.Error())
 	case err != nil:
-		refused := ignore(settled(f.federation.Refuse(ctx, n.reply.round, n.member, err)))
+		refused := fault(settled(f.federation.Refuse(ctx, n.reply.round, n.member, err)))
 		n.forget(f)
 		if refused != nil {
 			return nil, refused

@@ -85,6 +85,9 @@ func parseAnswer(data mem.BufferSlice, arrays int) (*answer, error) {
 		}
 		seen = true
 		if field == 1 {
+			if c.at+length != c.end {
+				return nil, fmt.Errorf("%w: something comes after the goodbye", ErrReply)
+			}
 			a.leaving = true
 			return a, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -50,10 +51,13 @@ type node struct {
 	timer    *time.Timer
 	interval time.Duration
 
-	mutex    sync.Mutex
-	declared bool
-	task     *outgoing
-	reply    *incoming
+	declared atomic.Bool
+
+	mutex sync.Mutex
+	task  *outgoing
+	reply *incoming
+	// taken are the objects of the last answer that became an update.
+	taken map[record.ID]bool
 }
 
 func newFleet(s *Server) (*fleet, error) {
@@ -83,25 +87,29 @@ func newFleet(s *Server) (*fleet, error) {
 
 // caller is the SuperNode that calls, which says its number is id.
 func (f *fleet) caller(ctx context.Context, id uint64) (*node, error) {
+	n, err := f.enter(ctx)
+	if err == nil && id != n.id {
+		return nil, status.Error(codes.Unauthenticated, "the number of the SuperNode is not that of its key")
+	}
+	return n, err
+}
+
+// enter is the SuperNode that calls.
+func (f *fleet) enter(ctx context.Context) (*node, error) {
 	known, err := f.authenticate(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if id != known.ID {
-		return nil, status.Error(codes.Unauthenticated, "the number of the SuperNode is not that of its key")
 	}
 	member, err := f.federation.Member(known.Member)
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	n := f.present(known.ID, member)
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	if !n.declared {
+	if !n.declared.Load() { // saying it twice does no harm
 		if err := f.federation.Declare(ctx, f.declaration(member, "flower-fleet", "")); err != nil {
 			return nil, fault(err)
 		}
-		n.declared = true
+		n.declared.Store(true)
 		f.options.Log.Info("A SuperNode has come", "member", known.Member, "node", known.ID)
 	}
 	return n, nil
@@ -110,6 +118,8 @@ func (f *fleet) caller(ctx context.Context, id uint64) (*node, error) {
 // fault is an error as a SuperNode is told it. It tries again after those that are not its own.
 func fault(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, network.ErrUnknown), errors.Is(err, network.ErrDeclaration):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, context.Canceled):
@@ -191,11 +201,12 @@ func (f *fleet) current(ctx context.Context, n *node) (*outgoing, error) {
 	n.mutex.Unlock()
 	next, err := f.federation.Next(ctx, n.member)
 	n.mutex.Lock()
+	waited := ctx.Err() != nil
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, nil
-	case err != nil:
+	case err != nil && !waited:
 		return nil, fault(err)
+	case err != nil: // nothing to do until now
+		return nil, nil //nolint:nilerr // that is no error
 	case next.Done:
 		f.mutex.Lock()
 		f.over = true
@@ -247,12 +258,7 @@ func (f *fleet) settle(ctx context.Context, n *node) error {
 	if err != nil {
 		return fault(err)
 	}
-	in.settled = true
+	n.taken = in.expected
 	n.forget(f)
 	return nil
-}
-
-// ids lists the objects of an answer's tree.
-func (f *fleet) ids(tree *protocol.ObjectTree) ([]record.ID, error) {
-	return record.Flatten(tree, f.limit)
 }

@@ -332,8 +332,17 @@ func TestFleetAfterRestart(t *testing.T) {
 	s.stop()
 	s = w.serve(t, options)
 	n.overHTTP(t, s)
-	must(t, n.push(t.Context(), k, newStyle(t, k, 200)))
-	// The same once more is of no use, and no harm.
+	a := newStyle(t, k, 200)
+	must(t, n.push(t.Context(), k, a))
+	// The same once more is of no use, and no harm; an object of it is there.
+	for id, content := range a.objects {
+		var object protocol.PushObjectResponse
+		must(t, n.call(t.Context(), "PushObject", &protocol.PushObjectRequest{Node: n.node(), RunId: k.message.Metadata.RunId,
+			ObjectId: id.String(), ObjectContent: content}, &object))
+		if !object.Stored {
+			t.Error("an object that was stored is not")
+		}
+	}
 	must(t, n.push(t.Context(), k, newStyle(t, k, 200)))
 	k, err = n.pull(t.Context(), t)
 	must(t, err)

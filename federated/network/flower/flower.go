@@ -205,7 +205,7 @@ func (s *Server) Close() {
 	}
 }
 
-// declare says that a member takes part by Flower.
+// declaration is what is recorded of a member that takes part by Flower.
 func (s *Server) declaration(member int, transport, software string) network.Declaration {
 	return network.Declaration{
 		Member: member, Contribution: s.options.Data[member], Data: s.options.Data[member],

@@ -23,18 +23,18 @@ const mediaType = "application/protobuf"
 // handler serves the calls of Fleet over HTTP: a POST with the request, answered with the response.
 func (f *fleet) handler() http.Handler {
 	mux := http.NewServeMux()
-	call(mux, "register-node", f.RegisterNode)
-	call(mux, "activate-node", f.ActivateNode)
-	call(mux, "deactivate-node", f.DeactivateNode)
-	call(mux, "unregister-node", f.UnregisterNode)
-	call(mux, "send-node-heartbeat", f.SendNodeHeartbeat)
-	call(mux, "pull-messages", f.PullMessages)
-	call(mux, "push-messages", f.PushMessages)
-	call(mux, "get-run", f.GetRun)
-	call(mux, "get-fab", f.GetFab)
-	call(mux, "push-object", f.PushObject)
-	call(mux, "pull-object", f.PullObject)
-	call(mux, "confirm-message-received", f.ConfirmMessageReceived)
+	call(f, mux, "register-node", f.RegisterNode)
+	call(f, mux, "activate-node", f.ActivateNode)
+	call(f, mux, "deactivate-node", f.DeactivateNode)
+	call(f, mux, "unregister-node", f.UnregisterNode)
+	call(f, mux, "send-node-heartbeat", f.SendNodeHeartbeat)
+	call(f, mux, "pull-messages", f.PullMessages)
+	call(f, mux, "push-messages", f.PushMessages)
+	call(f, mux, "get-run", f.GetRun)
+	call(f, mux, "get-fab", f.GetFab)
+	call(f, mux, "push-object", f.PushObject)
+	call(f, mux, "pull-object", f.PullObject)
+	call(f, mux, "confirm-message-received", f.ConfirmMessageReceived)
 	return mux
 }
 
@@ -45,9 +45,15 @@ type message[T any] interface {
 }
 
 // call serves one call.
-func call[T any, Request message[T], Response proto.Message](mux *http.ServeMux, path string,
+func call[T any, Request message[T], Response proto.Message](f *fleet, mux *http.ServeMux, path string,
 	method func(context.Context, Request) (Response, error)) {
 	mux.HandleFunc("POST /v1/fleet/"+path, func(w http.ResponseWriter, r *http.Request) {
+		ctx := signed(r)
+		known, err := f.authenticate(ctx) // before anything is read from somebody nobody knows
+		if err != nil {
+			tell(w, err)
+			return
+		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, fleetMessage))
 		if err != nil {
 			tell(w, status.Error(codes.ResourceExhausted, "the request is too large, or broke off"))
@@ -58,7 +64,7 @@ func call[T any, Request message[T], Response proto.Message](mux *http.ServeMux,
 			tell(w, status.Error(codes.InvalidArgument, "the request is no message"))
 			return
 		}
-		response, err := method(signed(r), request)
+		response, err := method(context.WithValue(ctx, knownKey{}, known), request)
 		if err != nil {
 			tell(w, err)
 			return

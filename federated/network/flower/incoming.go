@@ -24,7 +24,6 @@ type incoming struct {
 	missing, expected map[record.ID]bool
 	// size is how many bytes are there, of limit.
 	size, limit int64
-	settled     bool
 }
 
 // newIncoming prepares for the objects of a tree.

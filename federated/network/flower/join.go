@@ -60,7 +60,7 @@ func (j *joins) Join(stream grpc.BidiStreamingServer[protocol.ClientMessage, pro
 		j.options.Log.Warn("A Flower client found no place", "address", host(from.Addr))
 		return status.Error(codes.ResourceExhausted, err.Error())
 	}
-	defer func() { j.seats.free(seat.member, ctx) }()
+	defer j.seats.free(seat)
 	j.options.Log.Info("A Flower client has come", "member", seat.Member, "address", host(from.Addr))
 	if err := j.federation.Declare(ctx, j.declaration(seat.member, "flower", "")); err != nil {
 		return unavailable(err)

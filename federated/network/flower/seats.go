@@ -21,6 +21,8 @@ type place struct {
 	// leave ends the conversation with the client that has the place; nil if it is free. last is where the last one was.
 	leave context.CancelCauseFunc
 	last  netip.Addr
+	// turn counts who has had it.
+	turn int
 }
 
 // host is the address part of where a client is.
@@ -56,7 +58,8 @@ func (s *seats) take(address netip.Addr, leave context.CancelCauseFunc) (*place,
 					p.leave(errTaken)
 				}
 				p.leave, p.last = leave, address
-				return &place{Seat: p.Seat, member: p.member}, nil
+				p.turn++
+				return &place{Seat: p.Seat, member: p.member, turn: p.turn}, nil
 			}
 		}
 	}
@@ -74,15 +77,12 @@ func (s *seats) bound(address netip.Addr) int {
 	return n
 }
 
-// free gives a place back, unless another client has it by now, whose conversation has not ended.
-func (s *seats) free(member int, ended context.Context) {
+// free gives a place back that was taken, unless another client has it by now.
+func (s *seats) free(taken *place) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if context.Cause(ended) == errTaken {
-		return
-	}
 	for _, p := range s.list {
-		if p.member == member {
+		if p.member == taken.member && p.turn == taken.turn {
 			p.leave = nil
 		}
 	}

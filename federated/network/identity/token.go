@@ -69,7 +69,8 @@ func ParseToken(text string) (Token, error) {
 		return t, fmt.Errorf("%w: it is not whole, or has something behind it", ErrToken)
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-	if err != nil {
+	// A line break within the text is passed over by the decoder, and counted in the text's length.
+	if err != nil || len(data) != tokenBytes {
 		return t, fmt.Errorf("%w: it was not copied right", ErrToken)
 	}
 	sum := sha256.Sum256(data[:tokenBytes-4])

@@ -56,7 +56,6 @@ func dial(address string, config *tls.Config, pace Pace) (*grpc.ClientConn, erro
 		grpc.WithStaticConnWindowSize(2*window),
 		grpc.WithReadBufferSize(buffer),
 		grpc.WithWriteBufferSize(buffer),
-		grpc.WithSharedWriteBuffer(true),
 	)
 }
 

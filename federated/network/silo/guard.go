@@ -50,9 +50,9 @@ func (s *slot) enter(ctx context.Context) (context.Context, func(), error) {
 	}
 }
 
-// watch does a transfer and gives up on it when it has not been alive for some time. The transfer itself then ends with
-// the stream.
-func watch(idle time.Duration, transfer func(alive func()) error) error {
+// watch does a transfer and gives up on it when it has not been alive for some time, or when another call took its place.
+// The transfer itself then ends with the stream.
+func watch(ctx context.Context, idle time.Duration, transfer func(alive func()) error) error {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	done := make(chan error, 1)
@@ -64,6 +64,7 @@ func watch(idle time.Duration, transfer func(alive func()) error) error {
 		}
 	}
 	go func() { done <- transfer(alive) }()
+	taken := ctx.Done()
 	for {
 		select {
 		case err := <-done:
@@ -72,6 +73,11 @@ func watch(idle time.Duration, transfer func(alive func()) error) error {
 			timer.Reset(idle)
 		case <-timer.C:
 			return asStatus(errIdle)
+		case <-taken:
+			if errors.Is(context.Cause(ctx), errTaken) {
+				return asStatus(errTaken)
+			}
+			taken = nil // the transfer notices by itself, or is at its end
 		}
 	}
 }

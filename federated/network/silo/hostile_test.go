@@ -245,6 +245,35 @@ func duplicateDelivery(t *testing.T) {
 	}
 }
 
+// An upload that hangs, as on a connection that is long dead, does not keep its member from uploading again.
+func TestHangingUpload(t *testing.T) {
+	w := newWorld(t, "softmax", 1, member("a", 500, 100, 0))
+	w.server.Pace.Idle = time.Hour
+	w.start()
+	s := w.stranger(t, 0)
+	file := s.trained(1)
+	hanging, err := s.client.Upload(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := &wire.UploadHeader{Run: s.terms.Run, Round: s.round, Ticket: make([]byte, 16), Size: uint64(len(file)), Examples: 100}
+	if err := hanging.Send(&wire.UploadRequest{What: &wire.UploadRequest_Header{Header: header}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hanging.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if verdict, err := s.upload(file, nil, nil); err != nil || verdict.GetOutcome() != wire.Verdict_ACCEPTED {
+		t.Errorf("%v, %v", verdict, err)
+	}
+	if _, err := hanging.Recv(); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("the upload that hung ended with %v", err)
+	}
+	if networked := <-w.result; networked.err != nil {
+		t.Error(networked.err)
+	}
+}
+
 // What a member may not do.
 func TestNotAllowed(t *testing.T) {
 	w := newWorld(t, "softmax", 1, member("a", 500, 100, 0), member("b", 500, 100, 0))

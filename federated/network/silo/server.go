@@ -112,7 +112,6 @@ func ServerOptions(pace Pace) []grpc.ServerOption {
 		grpc.StaticConnWindowSize(2 * window),
 		grpc.ReadBufferSize(buffer),
 		grpc.WriteBufferSize(buffer),
-		grpc.SharedWriteBuffer(true),
 	}
 }
 
@@ -303,13 +302,13 @@ func (s *Server) Download(request *wire.DownloadRequest, stream grpc.ServerStrea
 	}
 	s.mutex.Unlock()
 	if latest != nil {
-		return watch(s.config.Pace.Idle, func(alive func()) error { return latest.send(request.GetOffset(), alive, pass) })
+		return watch(stream.Context(), s.config.Pace.Idle, func(alive func()) error { return latest.send(request.GetOffset(), alive, pass) })
 	}
 	file, err := s.config.Federation.Objects().Open(digest)
 	if err != nil {
 		return asStatus(err)
 	}
-	return watch(s.config.Pace.Idle, func(alive func()) error {
+	return watch(stream.Context(), s.config.Pace.Idle, func(alive func()) error {
 		defer file.Close()
 		return send(file, request.GetOffset(), alive, pass)
 	})

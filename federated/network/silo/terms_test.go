@@ -133,7 +133,7 @@ func TestWatchEndsWhatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		hang := make(chan struct{})
-		err := watch(time.Minute, func(alive func()) error {
+		err := watch(t.Context(), time.Minute, func(alive func()) error {
 			for range 3 {
 				time.Sleep(50 * time.Second)
 				alive()

@@ -27,7 +27,7 @@ func (s *Server) Upload(stream grpc.BidiStreamingServer[wire.UploadRequest, wire
 		return asStatus(err)
 	}
 	// The transfer goes on for a moment after this call returns, and leaves last.
-	return watch(s.config.Pace.Idle, func(alive func()) error {
+	return watch(ctx, s.config.Pace.Idle, func(alive func()) error {
 		defer leave()
 		return s.upload(ctx, stream, member, alive)
 	})

@@ -99,7 +99,8 @@ func Parse(file []byte) (Header, int, error) {
 	if len(file) < len(magic)+4 || string(file[:len(magic)]) != magic {
 		return h, 0, fmt.Errorf("%w: it does not begin as numpy's files do", ErrFormat)
 	}
-	start, length := len(magic)+4, 0
+	start := len(magic) + 4
+	var length int
 	switch major := file[len(magic)]; major {
 	case 1:
 		length = int(binary.LittleEndian.Uint16(file[len(magic)+2:]))
