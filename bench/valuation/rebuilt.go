@@ -38,7 +38,6 @@ var regimes = []regime{
 	{"few long rounds, sizes", []int{400, 700, 1000, 1300, 1600}, clean, 4, 3, 50, 0.05},
 	{"few long rounds, both", []int{300, 600, 1000, 1300, 1800}, []float64{0, 0.2, 0, 0.4, 0.1}, 4, 3, 50, 0.05},
 	{"short rounds, wrong labels", alike, spread, 10, 1, 50, 0.1},
-	{"short rounds, small rate", alike, spread, 20, 1, 50, 0.01},
 	{"short rounds, last batch cut short", []int{400, 700, 1000, 1300, 1600}, clean, 10, 1, 64, 0.1},
 	{"small members, long rounds", []int{200, 200, 200, 200, 200}, spread, 10, 5, 64, 0.1},
 }

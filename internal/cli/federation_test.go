@@ -92,6 +92,9 @@ func (v *village) start(options ...string) *process {
 
 // Wait waits until it has ended.
 func (p *process) Wait() error {
+	if p.ended == nil { // nobody waits for it yet
+		return p.Cmd.Wait()
+	}
 	<-p.ended
 	return p.err
 }

@@ -68,7 +68,7 @@ Methods: ` + strings.Join(valueMethods(), ", ") + `.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.method, "method", "", "how to value (default: gtg for updates, exact with --retrain)")
+	f.StringVar(&flags.method, "method", "", "how to value (default: exact; for updates of more members than --limit: adjusted)")
 	f.BoolVar(&flags.retrain, "retrain", false, "train every coalition of the scenario")
 	f.BoolVar(&flags.compare, "compare", false, "try all methods and print their cost, error and rank agreement side by side")
 	f.StringVar(&flags.truth, "truth", "", "with --compare: judge by the values in this file, written by value --json (default: exact)")
@@ -121,6 +121,12 @@ func (a *app) runValue(ctx context.Context, path string, flags valueFlags) error
 		return a.compareMethods(ctx, of, negative, path, flags)
 	}
 	v := of.valued
+	if flags.method == "" {
+		flags.method = "exact"
+		if len(v.members) > flags.limit {
+			flags.method = "adjusted"
+		}
+	}
 	v.result, err = of.by(ctx, flags.method)
 	if v.result == nil || ctx.Err() != nil {
 		return err
@@ -155,13 +161,10 @@ func checkValue(path string, flags *valueFlags) error {
 		}
 		return &usageError{problem: path + " is a file, want a folder of updates", try: "grange train " + path + " --save-updates DIR and grange value DIR; or grange value " + path + " --retrain"}
 	}
-	if flags.method == "" {
-		flags.method = "gtg"
-		if flags.retrain {
-			flags.method = "exact"
-		}
+	if flags.method == "" && flags.retrain {
+		flags.method = "exact"
 	}
-	if !slices.Contains(valueMethods(), flags.method) {
+	if flags.method != "" && !slices.Contains(valueMethods(), flags.method) {
 		return &usageError{problem: fmt.Sprintf("--method is %q, want one of %s", flags.method, strings.Join(valueMethods(), ", ")), try: "leave --method out"}
 	}
 	if _, byRound := roundMethods[flags.method]; byRound && flags.retrain {

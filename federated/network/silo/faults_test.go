@@ -226,9 +226,9 @@ func vanishesForTwoRounds(t *testing.T) {
 	}
 	w.start()
 	var group sync.WaitGroup
-	run(t, &group, w.silo(1))
+	run(t, &group, w.extra(1))
 	ctx, vanish := context.WithCancel(t.Context())
-	a := w.silo(0)
+	a := w.extra(0)
 	a.Observe = func(s silo.Step) {
 		if s.Action == silo.Accepted {
 			gone.Store(int32(s.Round))
@@ -240,7 +240,7 @@ func vanishesForTwoRounds(t *testing.T) {
 	}
 	<-late
 	<-late
-	again := w.silo(0)
+	again := w.extra(0)
 	again.Folder = a.Folder
 	again.Observe = func(s silo.Step) {
 		if s.Action == silo.Accepted && back.Load() == 0 {

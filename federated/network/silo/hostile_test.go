@@ -165,7 +165,7 @@ func TestHostileUpdates(t *testing.T) {
 			w.t = t
 			w.start()
 			var group sync.WaitGroup
-			run(t, &group, w.silo(1))
+			run(t, &group, w.extra(1))
 			s := w.stranger(t, 0)
 			file := s.trained(1)
 			if test.file != nil {
@@ -201,7 +201,7 @@ func duplicateDelivery(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	first := make(chan error, 1)
-	b := w.silo(1)
+	b := w.extra(1)
 	declared := make(chan struct{}, 100)
 	b.Observe = func(silo.Step) { declared <- struct{}{} }
 	hold := make(chan struct{})
@@ -294,7 +294,7 @@ func TestNotAllowed(t *testing.T) {
 	expect("no enrolment here", err, codes.Unimplemented)
 
 	group := &sync.WaitGroup{}
-	run(t, group, w.silo(1))
+	run(t, group, w.extra(1))
 	s := w.stranger(t, 0)
 	_, err = s.client.Declare(t.Context(), &wire.Declaration{Run: s.terms.Run, Contribution: 200, Data: 500})
 	expect("another contribution", err, codes.FailedPrecondition)
@@ -366,14 +366,8 @@ func TestRunFails(t *testing.T) {
 	w := newWorld(t, "softmax", 1, member("a", 500, 100, 0))
 	w.start()
 	s := w.silo(0)
-	c := &counting{}
-	prepare := s.Prepare
-	s.Prepare = func(ctx context.Context, terms silo.Terms) (*silo.Prepared, error) {
-		p, err := prepare(ctx, terms)
-		if err == nil {
-			c.Trainer, p.Trainer = p.Trainer, broken{}
-		}
-		return p, err
+	s.Prepare = func(context.Context, silo.Terms) (*silo.Prepared, error) {
+		return &silo.Prepared{Trainer: broken{}, Contribution: 100, Data: 500}, nil
 	}
 	var failed []string
 	s.Observe = func(step silo.Step) {

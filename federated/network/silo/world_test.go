@@ -106,6 +106,27 @@ var fashion = sync.OnceValues(func() (*dataset.Dataset, error) {
 	return dataset.Open(context.Background(), "fashion", dataset.Options{})
 })
 
+// described is the description of fashion.
+var described = sync.OnceValues(func() (silo.Description, error) {
+	data, err := fashion()
+	if err != nil {
+		return silo.Description{}, err
+	}
+	return silo.Describe(data), nil
+})
+
+// evaluators are those of each model, which take a while to make.
+var evaluators sync.Map
+
+func evaluator(spec model.Spec, data *dataset.Dataset) (*cpu.Trainer, error) {
+	if known, ok := evaluators.Load(spec.Name); ok {
+		return known.(*cpu.Trainer), nil
+	}
+	fresh, err := cpu.New(cpu.Config{Spec: spec, Data: data})
+	evaluators.Store(spec.Name, fresh)
+	return fresh, err
+}
+
 // quick does not wait long for anything.
 var quick = silo.Pace{FirstRetry: 20 * time.Millisecond, LastRetry: 200 * time.Millisecond, Ping: 2 * time.Second, Timeout: 2 * time.Second, Idle: 20 * time.Second}
 
@@ -147,7 +168,11 @@ func newWorld(t testing.TB, name string, rounds int, members ...train.Member) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	evaluator, err := cpu.New(cpu.Config{Spec: spec, Data: data})
+	evaluator, err := evaluator(spec, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	description, err := described()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +182,7 @@ func newWorld(t testing.TB, name string, rounds int, members ...train.Member) *w
 		Initial:   model.Init(spec, stream.New(w.job.Seed, "initial weights")),
 		Evaluator: evaluator, Kernel: evaluator.Kernel(),
 	}
-	w.server = silo.ServerConfig{Identify: identify, Data: silo.Describe(data), Split: w.job.Split, Pace: quick}
+	w.server = silo.ServerConfig{Identify: identify, Data: description, Split: w.job.Split, Pace: quick}
 	for _, member := range members {
 		w.config.Members = append(w.config.Members, member.Name)
 		w.server.Holdings = append(w.server.Holdings, member.Holding)
@@ -229,6 +254,24 @@ func (w *world) silo(member int) *silo.Runner {
 		Address: w.address, TLS: w.authority.client(w.t, m.Name), Folder: w.t.TempDir(), Prepare: source.Prepare,
 		Software: "test", Pace: quick,
 	}
+}
+
+// extra is a silo that has no data and trains nothing, for tests that are about another one.
+func (w *world) extra(member int) *silo.Runner {
+	r := w.silo(member)
+	r.Prepare = func(context.Context, silo.Terms) (*silo.Prepared, error) {
+		return &silo.Prepared{Trainer: nudge{}, Contribution: 100, Data: 500}, nil
+	}
+	return r
+}
+
+// nudge changes a model a little.
+type nudge struct{}
+
+func (nudge) Train(_ context.Context, task federated.Task) (federated.Update, error) {
+	changed := task.Global.Clone()
+	changed.Flat[0]++
+	return federated.Update{Round: task.Round, Member: task.Member, Weights: changed, Loss: 1}, nil
 }
 
 // weights are a model's as a file.
