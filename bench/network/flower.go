@@ -210,7 +210,7 @@ func (m *measured) addClients(running []*process) error {
 			Processor float64 `json:"processor_seconds"`
 		}
 		if err := client.document(&used); err != nil {
-			return fmt.Errorf("Flower's client: %w", err)
+			return fmt.Errorf("flower's client: %w", err)
 		}
 		m.Silos += used.Processor
 	}

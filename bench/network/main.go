@@ -305,7 +305,7 @@ func flowersOwn(ctx context.Context, o options, spec model.Spec, clients int) (*
 	}
 	var m measured
 	if err := server.document(&m); err != nil {
-		return nil, fmt.Errorf("Flower's server: %w", err)
+		return nil, fmt.Errorf("flower's server: %w", err)
 	}
 	return &m, m.addClients(running)
 }
