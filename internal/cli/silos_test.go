@@ -66,7 +66,7 @@ func (g *grove) end(coordinator *process) {
 		g.t.Fatalf("%v\n%s", err, &coordinator.stderr)
 	}
 	for i, silo := range g.runs {
-		if err := silo.Wait(); err != nil {
+		if err := silo.Cmd.Wait(); err != nil {
 			g.t.Errorf("%s: %v\n%s", g.names[i], err, &silo.stderr)
 		}
 	}
@@ -108,7 +108,7 @@ func TestKilledSilos(t *testing.T) {
 		if err := g.runs[victim].Process.Kill(); err != nil {
 			continue // it has ended
 		}
-		if g.runs[victim].Wait() == nil {
+		if g.runs[victim].Cmd.Wait() == nil {
 			continue // it had ended well
 		}
 		kills++
