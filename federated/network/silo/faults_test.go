@@ -3,7 +3,10 @@ package silo_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +18,8 @@ import (
 	"grange/federated/network"
 	"grange/federated/network/silo"
 )
+
+var cutFor = flag.Duration("cut", 6*time.Second, "how long the network is cut in TestFaults")
 
 // TestFaults lets things go wrong that go wrong, and prints a table of what came of it (go test -v -run Faults). The
 // processes of coordinator and silos are killed for real in internal/cli.
@@ -30,6 +35,7 @@ func TestFaults(t *testing.T) {
 		{"silo vanishes for two rounds", "rounds go on at the deadline, absence recorded; takes part again", vanishesForTwoRounds},
 		{"update delivered twice, late, or replaced", "counts once; others are stale", duplicateDelivery},
 		{"coordinator restarts in mid-upload, twice", "silos come back by themselves; same bytes", coordinatorRestarts},
+		{"coordinator's disk takes nothing more", "silo tries again until it does; same bytes", diskIsFull},
 		{"clocks an hour apart, either way", "enrolment and TLS work; same bytes", clockIsOff},
 	}
 	var table strings.Builder
@@ -197,7 +203,7 @@ func networkCut(t *testing.T) {
 	c := &counting{before: func(round int) {
 		switch round {
 		case 2:
-			go p.stall(6 * time.Second) // the coordinator gives up after 4 s
+			go p.stall(*cutFor) // the coordinator gives up after 4 s
 			time.Sleep(50 * time.Millisecond)
 		case 3:
 			go p.stall(time.Second)
@@ -262,6 +268,44 @@ func vanishesForTwoRounds(t *testing.T) {
 	}
 	if missed := back.Load() - gone.Load() - 1; missed < 2 {
 		t.Errorf("missed %d rounds, want at least 2", missed)
+	}
+}
+
+// The coordinator cannot write what a silo sends, and then can again.
+func diskIsFull(t *testing.T) {
+	w := newWorld(t, "softmax", 3, member("a", 500, 100, 0), member("b", 500, 100, 0))
+	w.start()
+	var group sync.WaitGroup
+	run(t, &group, w.silo(1))
+	// Uploads are written in this folder. A file in its place takes no more of them than a full disk does.
+	place := filepath.Join(w.folder, "partial")
+	away := place + "-away"
+	c := &counting{before: func(round int) {
+		if round != 2 {
+			return
+		}
+		if err := errors.Join(os.Rename(place, away), os.WriteFile(place, nil, 0o600)); err != nil {
+			t.Error(err)
+		}
+	}}
+	var told string
+	a := c.count(w.silo(0))
+	a.Observe = func(s silo.Step) {
+		if s.Action == silo.Offline && told == "" {
+			told = s.Reason
+			if err := errors.Join(os.Remove(place), os.Rename(away, place)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	run(t, &group, a)
+	w.expect()
+	group.Wait()
+	if !strings.Contains(told, "cannot write") {
+		t.Errorf("the silo was told %q", told)
+	}
+	if got := c.trained(); !slices.Equal(got, []int{1, 2, 3}) {
+		t.Errorf("trained in rounds %v, want each once", got)
 	}
 }
 
