@@ -37,7 +37,7 @@ vuln:
 	else echo "$$out"; exit $$code; fi
 
 race:
-	go test -race ./...
+	go test -race -timeout 20m ./...
 
 # What programs wrote must be what they write today.
 generated:
