@@ -379,7 +379,8 @@ func TestRefused(t *testing.T) {
 			f := w.open(t)
 			w.declare(t, f, 0, 1, 2)
 			wait := w.join(t.Context(), t, f, 0, 2)
-			go func() {
+			var second sync.WaitGroup
+			second.Go(func() {
 				assignment, err := f.Next(t.Context(), 1)
 				if err != nil {
 					t.Error(err)
@@ -392,12 +393,13 @@ func TestRefused(t *testing.T) {
 				if err := f.Deliver(t.Context(), d); !errors.Is(err, test.want) || !errors.Is(err, network.ErrRefused) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
-			}()
+			})
 			result, err := f.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			wait()
+			second.Wait()
 			absent := result.Rounds[0].Absent
 			if len(absent) != 1 || absent[0].Name != "south" || len(result.Warnings) != 1 {
 				t.Errorf("absent %v, warnings %v", absent, result.Warnings)
@@ -489,17 +491,19 @@ func TestDeadline(t *testing.T) {
 	f := w.open(t)
 	w.declare(t, f, 0, 1, 2)
 	wait := w.join(t.Context(), t, f, 0, 1)
-	go func() {
+	var third sync.WaitGroup
+	third.Go(func() {
 		<-back
 		if err := w.member(t.Context(), f, 2); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	result, err := f.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	wait()
+	third.Wait()
 	for _, round := range result.Rounds[:2] {
 		if len(round.Absent) != 1 || round.Absent[0].Name != "east" {
 			t.Errorf("round %d: absent %v, want east", round.Round, round.Absent)
@@ -514,17 +518,19 @@ func TestMinimum(t *testing.T) {
 	f := w.open(t)
 	w.declare(t, f, 0, 1, 2)
 	wait := w.join(t.Context(), t, f, 0, 1)
-	go func() {
+	var third sync.WaitGroup
+	third.Go(func() {
 		time.Sleep(20 * time.Millisecond)
 		if err := w.member(t.Context(), f, 2); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	result, err := f.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	wait()
+	third.Wait()
 	w.sameAsInOneProcess(t, result)
 }
 
@@ -534,7 +540,8 @@ func TestFullDisk(t *testing.T) {
 	f := w.open(t)
 	w.declare(t, f, 0, 1, 2)
 	wait := w.join(t.Context(), t, f, 0, 1)
-	go func() {
+	var third sync.WaitGroup
+	third.Go(func() {
 		assignment, err := f.Next(t.Context(), 2)
 		if err != nil {
 			t.Error(err)
@@ -556,13 +563,14 @@ func TestFullDisk(t *testing.T) {
 		if err := w.member(t.Context(), f, 2); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	// The others may meet the full disk too: they come back as well.
 	result, err := f.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	wait()
+	third.Wait()
 	w.sameAsInOneProcess(t, result)
 }
 
@@ -601,19 +609,21 @@ func TestEverybodyFails(t *testing.T) {
 	w := newWorld(t, 2)
 	f := w.open(t)
 	w.declare(t, f, 0, 1, 2)
+	var group sync.WaitGroup
 	for member := range names {
-		go func() {
+		group.Go(func() {
 			if _, err := f.Next(t.Context(), member); err != nil {
 				t.Error(err)
 			}
 			if err := f.Fail(t.Context(), 1, member, "out of memory"); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 	}
 	if _, err := f.Run(t.Context()); !errors.Is(err, federated.ErrNobody) {
 		t.Errorf("got %v, want %v", err, federated.ErrNobody)
 	}
+	group.Wait()
 	assignment, err := f.Next(t.Context(), 0)
 	if err != nil || !assignment.Done || assignment.Failed == "" {
 		t.Errorf("next: %+v, %v", assignment, err)
