@@ -1,0 +1,223 @@
+package network_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grange/dataset"
+	"grange/federated"
+	"grange/federated/network"
+	"grange/federated/network/objects"
+	"grange/internal/stream"
+	"grange/model"
+	"grange/train"
+	"grange/train/cpu"
+)
+
+// memory is a Record that survives its Federation, but not the process.
+type memory struct {
+	mutex sync.Mutex
+	saved network.Saved
+	notes []network.Note
+	ended bool
+	// full, if not nil, is what writing returns.
+	full error
+}
+
+func (m *memory) Resume(context.Context, network.RunInfo) (network.Saved, error) { return m.saved, nil }
+
+func (m *memory) Declare(_ context.Context, d network.Declaration) error {
+	return m.write(func() { m.saved.Declarations = append(m.saved.Declarations, d) })
+}
+
+func (m *memory) Deliver(_ context.Context, d network.Delivery) error {
+	return m.write(func() { m.saved.Deliveries = append(m.saved.Deliveries, d) })
+}
+
+func (m *memory) Finish(_ context.Context, f network.Finished) error {
+	return m.write(func() { m.saved.Finished, m.saved.Deliveries = append(m.saved.Finished[:f.Round.Round-1], f), nil })
+}
+
+func (m *memory) End(context.Context, error) error { return m.write(func() { m.ended = true }) }
+
+func (m *memory) Note(_ context.Context, note network.Note) error {
+	return m.write(func() { m.notes = append(m.notes, note) })
+}
+
+func (m *memory) write(change func()) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.full != nil {
+		return m.full
+	}
+	change()
+	return nil
+}
+
+// about lists the notes of a kind.
+func (m *memory) about(kind network.Kind) []network.Note {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	var found []network.Note
+	for _, note := range m.notes {
+		if note.Kind == kind {
+			found = append(found, note)
+		}
+	}
+	return found
+}
+
+// world is a training that can be done in one process or by a federation.
+type world struct {
+	job     train.Job
+	config  network.Config
+	trainer *cpu.Trainer
+	record  *memory
+}
+
+var fashion = sync.OnceValues(func() (*dataset.Dataset, error) {
+	data, err := dataset.Open(context.Background(), "fashion", dataset.Options{})
+	if err != nil {
+		return nil, err
+	}
+	// A few test images will do.
+	data.Test.Labels = data.Test.Labels[:500]
+	data.Test.Pixels = data.Test.Pixels[:500*data.Test.Shape.Channels*data.Test.Shape.Height*data.Test.Shape.Width]
+	return data, nil
+})
+
+var names = []string{"north", "south", "east"}
+
+// newWorld prepares a small training of three members.
+func newWorld(t *testing.T, rounds int) *world {
+	t.Helper()
+	data, err := fashion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{record: &memory{}}
+	w.job = train.Job{Data: data, Model: "softmax", Settings: federated.Settings{Rounds: rounds}, Local: federated.Local{Epochs: 1}, Seed: 7}
+	var holdings []dataset.Holding
+	for i, name := range names {
+		holding := dataset.Holding{Data: 100, Contribution: 60 + 10*i}
+		holdings = append(holdings, holding)
+		w.job.Members = append(w.job.Members, train.Member{Name: name, Holding: holding})
+	}
+	shards, err := w.job.Split.Shards(data, holdings, w.job.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := model.New(w.job.Model, model.Shape(data.Shape()), len(data.Classes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.trainer, err = cpu.New(cpu.Config{Spec: spec, Data: data, Shards: shards}); err != nil {
+		t.Fatal(err)
+	}
+	store, err := objects.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.config = network.Config{
+		RunInfo:  network.RunInfo{Name: "three", Members: names, Rounds: rounds},
+		Settings: w.job.Settings, Local: w.job.Local, Seed: w.job.Seed, Spec: spec,
+		Initial:   model.Init(spec, stream.New(w.job.Seed, "initial weights")),
+		Evaluator: w.trainer, Kernel: w.trainer.Kernel(), Record: w.record, Objects: store,
+	}
+	return w
+}
+
+func (w *world) open(t *testing.T) *network.Federation {
+	t.Helper()
+	f, err := network.Open(t.Context(), w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (w *world) declare(t *testing.T, f *network.Federation, members ...int) {
+	t.Helper()
+	for _, member := range members {
+		holding := w.job.Members[member].Holding
+		err := f.Declare(t.Context(), network.Declaration{Member: member, Contribution: holding.Contribution, Data: holding.Data, Transport: "grange"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// update trains a task and puts the result where the federation finds it.
+func (w *world) update(ctx context.Context, task federated.Task) (network.Delivery, error) {
+	update, err := w.trainer.Train(ctx, task)
+	if err != nil {
+		return network.Delivery{}, err
+	}
+	return w.delivery(task, update.Weights, update.Loss)
+}
+
+func (w *world) delivery(task federated.Task, weights *model.Weights, loss float64) (network.Delivery, error) {
+	digest, err := w.config.Objects.Put(func(out io.Writer) error { return model.WriteSafetensors(out, weights, nil) })
+	return network.Delivery{Round: task.Round, Member: task.Member, Update: digest, Examples: task.Contribution, Loss: loss}, err
+}
+
+// member takes part until the run is over.
+func (w *world) member(ctx context.Context, f *network.Federation, member int) error {
+	defer f.Connect(member)()
+	for {
+		assignment, err := f.Next(ctx, member)
+		if err != nil || assignment.Done {
+			return err
+		}
+		delivery, err := w.update(ctx, assignment.Task)
+		if err != nil {
+			return err
+		}
+		err = f.Deliver(ctx, delivery)
+		if err != nil && !errors.Is(err, network.ErrStale) && !errors.Is(err, network.ErrRecord) {
+			return err
+		}
+	}
+}
+
+// join has members take part, and returns what waits for them.
+func (w *world) join(ctx context.Context, t *testing.T, f *network.Federation, members ...int) (wait func()) {
+	var group sync.WaitGroup
+	for _, member := range members {
+		group.Go(func() {
+			if err := w.member(ctx, f, member); err != nil && ctx.Err() == nil {
+				t.Errorf("%s: %v", names[member], err)
+			}
+		})
+	}
+	return group.Wait
+}
+
+// sameAsInOneProcess compares a result with that of train.Run, to the bit.
+func (w *world) sameAsInOneProcess(t *testing.T, got *federated.Result) {
+	t.Helper()
+	want, err := train.Run(t.Context(), w.job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(want.Weights.Flat, got.Weights.Flat) {
+		t.Error("the models differ")
+	}
+	text := func(r federated.Result) string {
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if diff := cmp.Diff(text(want.Result), text(*got)); diff != "" {
+		t.Error(diff)
+	}
+}
