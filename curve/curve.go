@@ -39,10 +39,14 @@ func (c LogLinear) At(s float64) float64 {
 	return a[0]*math.Log(a[1]*s+a[2]) + a[3]*s + a[4]
 }
 
-// Derivatives returns clean, clean′ and clean″ at S.
+// Derivatives returns clean, clean′ and clean″ at S, NaN where there is no
+// logarithm.
 func (c LogLinear) Derivatives(s float64) (value, slope, second float64) {
 	a := &c.Alpha
 	y := a[1]*s + a[2]
+	if y <= 0 {
+		y = math.NaN()
+	}
 	relative := a[1] / y
 	slope = a[0] * relative
 	return a[0]*math.Log(y) + a[3]*s + a[4], slope + a[3], -slope * relative
@@ -69,9 +73,13 @@ type Power struct{ A, B, C, D float64 }
 // At returns clean(S).
 func (c Power) At(s float64) float64 { return c.A - c.B*math.Pow(s+c.C, -c.D) }
 
-// Derivatives returns clean, clean′ and clean″ at S.
+// Derivatives returns clean, clean′ and clean″ at S, NaN from the pole at
+// S = −c down.
 func (c Power) Derivatives(s float64) (value, slope, second float64) {
 	y := s + c.C
+	if y <= 0 {
+		y = math.NaN()
+	}
 	loss := c.B * math.Pow(y, -c.D)
 	slope = c.D * loss / y
 	return c.A - loss, slope, -(c.D + 1) * slope / y

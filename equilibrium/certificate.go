@@ -2,6 +2,7 @@ package equilibrium
 
 import (
 	"context"
+	"iter"
 	"math"
 	"runtime"
 
@@ -13,10 +14,13 @@ import (
 
 // Certify states the largest regret of any member at s over all its integer
 // deviations. It starts from the profile alone: nothing the dynamics computed
-// is used. Members are examined in parallel and the outcome does not depend on
-// how many at a time. With exhaustive it evaluates every deviation from the
-// definition of the mechanism, all indices anew each time, instead of
-// bounding: slow, and free of every shortcut.
+// is used. It rules deviations out by the same enclosures as the dynamics do,
+// and does not take their word for it: payoffs at a sample of deviations that
+// no enclosure chose are computed too, and the best one counts. Members are
+// examined in parallel and the outcome does not depend on how many at a time.
+// With exhaustive it evaluates every deviation from the definition of the
+// mechanism, all indices anew each time, instead of bounding: slow, and free of
+// every shortcut.
 func Certify(ctx context.Context, g *game.Game, m mechanism.Mechanism, s game.Profile, exhaustive bool) (Certificate, error) {
 	if err := g.Contains(s); err != nil {
 		return Certificate{}, err
@@ -24,16 +28,17 @@ func Certify(ctx context.Context, g *game.Game, m mechanism.Mechanism, s game.Pr
 	type finding struct {
 		best   int64
 		regret float64
-		payoff float64
+		size   float64 // of the numbers its payoffs are differences of
 	}
 	found := make([]finding, len(s))
 	state := game.NewState(g, s)
+	equal := math.Abs(g.Profit.At(g.AccuracyAt(s))) / float64(len(s))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for n := range s {
 		group.Go(func() error {
 			best, value, current, err := regret(ctx, g, m, state, n, exhaustive)
-			found[n] = finding{best, value - current, current}
+			found[n] = finding{best, value - current, max(equal, math.Abs(current), g.CostOf(n, s[n]))}
 			return err
 		})
 	}
@@ -49,7 +54,7 @@ func Certify(ctx context.Context, g *game.Game, m mechanism.Mechanism, s game.Pr
 		if f.regret > c.Regret {
 			c.Regret, c.Member, c.Deviation = f.regret, n, f.best
 		}
-		c.Certified = c.Certified && negligible(f.regret, f.payoff)
+		c.Certified = c.Certified && f.regret <= tolerated*f.size
 	}
 	return c, nil
 }
@@ -68,7 +73,42 @@ func regret(ctx context.Context, g *game.Game, m mechanism.Mechanism, s *game.St
 	if err != nil {
 		return 0, 0, 0, err
 	}
+	for x := range sample(g.Minimum, g.Members[n].Capacity) {
+		if u := p.at(x); u > value {
+			best, value = x, u
+		}
+	}
 	return best, value, p.at(s.Profile()[n]), nil
+}
+
+const (
+	tolerated = 1e-10 // regret that counts as rounding, relative to the payoffs
+	sampled   = 32    // deviations evaluated whatever the enclosures say
+)
+
+// sample goes through deviations spread over [lo, hi], half of them evenly and
+// half by ratio.
+func sample(lo, hi int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		if hi-lo < sampled {
+			for x := lo; x <= hi; x++ {
+				if !yield(x) {
+					return
+				}
+			}
+			return
+		}
+		for k := range int64(sampled) {
+			part := (float64(k) + 0.5) / sampled
+			x := lo + int64(part*float64(hi-lo))
+			if k%2 == 1 {
+				x = lo + int64(math.Pow(float64(hi-lo), part))
+			}
+			if !yield(x) {
+				return
+			}
+		}
+	}
 }
 
 // enumerateRegret is regret by definition.

@@ -2,6 +2,7 @@ package equilibrium
 
 import (
 	"fmt"
+	"math"
 
 	"grange/game"
 	"grange/interval"
@@ -69,11 +70,16 @@ func notFinite(g *game.Game, m mechanism.Mechanism, s game.Profile, n int, x int
 	} else if cost := g.CostOf(n, x); !game.Finite(cost) {
 		what, value = "privacy cost of "+g.Members[n].Name, cost
 	} else if indices, err := m.Indices(g, at); err == nil {
+		sum := 0.0
 		for i, index := range indices {
+			sum += index
 			if !game.Finite(index) {
 				what, value = "index of "+g.Members[i].Name+" under "+m.Name(), index
 				break
 			}
+		}
+		if g.Negative == game.Raw && math.Abs(sum) < 1e-12 {
+			what += " (raw indices that add up to nothing cannot be shared by; with negative: clip they can)"
 		}
 	}
 	return fmt.Errorf("%w: the %s is %v at the profile %s", ErrNotFinite, what, value, describe(at))

@@ -12,7 +12,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"grange/game"
@@ -92,16 +91,9 @@ func pass(ctx context.Context, g *game.Game, m mechanism.Mechanism, s *game.Stat
 	return moved, nil
 }
 
-// BestResponse returns the smallest contribution that maximises member n's
+// bestResponse returns the smallest contribution that maximises member n's
 // payoff when the others play s, and that payoff. With exhaustive it tries
 // every integer.
-func BestResponse(ctx context.Context, g *game.Game, m mechanism.Mechanism, s game.Profile, n int, exhaustive bool) (int64, float64, error) {
-	if err := g.Contains(s); err != nil {
-		return 0, 0, err
-	}
-	return bestResponse(ctx, g, m, game.NewState(g, s), n, exhaustive)
-}
-
 func bestResponse(ctx context.Context, g *game.Game, m mechanism.Mechanism, s *game.State, n int, exhaustive bool) (int64, float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
@@ -155,10 +147,4 @@ func fingerprint(s game.Profile) [sha256.Size]byte {
 		binary.LittleEndian.PutUint64(b[8*n:], uint64(x))
 	}
 	return sha256.Sum256(b)
-}
-
-// negligible reports whether a gain is no more than rounding in payoffs of
-// size u.
-func negligible(gain, u float64) bool {
-	return gain <= 1e-10*max(1, math.Abs(u))
 }

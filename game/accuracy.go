@@ -6,13 +6,15 @@ type Curve interface {
 	At(total float64) float64
 }
 
-// SmoothCurve is a Curve with derivatives, each of them monotone in S, and so
-// each of their differences over a fixed shift of S. (The logarithm, the
-// power and the exponential are so: their derivatives alternate in sign.) What
-// is monotone is enclosed by its values at the ends.
+// SmoothCurve is a Curve whose first and second derivative are monotone in S,
+// and so are their differences over a fixed shift of S. (The logarithm, the
+// power and the exponential are so, with a linear term too: their derivatives
+// alternate in sign.) What is monotone is enclosed by its values at the ends.
+// The curve itself may turn once: more data can make the paper's fit worse.
 type SmoothCurve interface {
 	Curve
-	// Derivatives returns clean, clean′ and clean″ at S.
+	// Derivatives returns clean, clean′ and clean″ at S, NaN outside the range
+	// of S in which they are monotone.
 	Derivatives(total float64) (value, slope, second float64)
 }
 

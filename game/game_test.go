@@ -102,6 +102,42 @@ func TestStateFollowsProfile(t *testing.T) {
 	})
 }
 
+// TestReachEncloses draws curves with any parameters, turning, falling or with a
+// pole within reach, and looks for an accuracy outside its enclosure.
+func TestReachEncloses(t *testing.T) {
+	number := func(t *rapid.T, name string, lo, hi float64) float64 { return rapid.Float64Range(lo, hi).Draw(t, name) }
+	rapid.Check(t, func(t *rapid.T) {
+		var clean game.Curve
+		switch rapid.IntRange(0, 2).Draw(t, "form") {
+		case 0:
+			clean = curve.LogLinear{Alpha: [5]float64{number(t, "a1", -1, 1), number(t, "a2", -0.01, 0.1), number(t, "a3", -1, 5), number(t, "a4", -1e-3, 1e-3), number(t, "a5", -1, 1)}}
+		case 1:
+			clean = curve.Power{A: number(t, "a", -1, 1), B: number(t, "b", -5, 5), C: number(t, "c", -500, 500), D: number(t, "d", -2, 3)}
+		case 2:
+			clean = curve.Exponential{A: number(t, "a", -1, 1), B: number(t, "b", -1, 1), C: number(t, "c", -1e-3, 0.1)}
+		}
+		a := game.Accuracy{Clean: clean, Gamma: number(t, "gamma", -1, 2), Floor: -game.Unbounded, Ceiling: game.Unbounded}
+		if rapid.Bool().Draw(t, "clamped") {
+			a.Floor, a.Ceiling = number(t, "floor", -1, 0.3), number(t, "ceiling", 0.3, 1)
+		}
+		total := number(t, "total", 0, 2000)
+		rest := game.Rest{Total: total, Wrong: total * number(t, "wrong", 0, 1)}
+		noise := number(t, "noise", 0, 1)
+		lo := number(t, "lo", 1, 1000)
+		hi := lo + number(t, "width", 0, 2000)
+		reach := a.Reach(rest, noise, lo, hi)
+		bound := reach.Bound().Value
+		for range 20 {
+			x := lo + number(t, "at", 0, 1)*(hi-lo)
+			got := a.At(rest.Total+x, rest.Wrong+noise*x)
+			slack := 1e-9 * (1 + math.Abs(got))
+			if game.Finite(got) && !(got >= bound.Lo-slack && got <= bound.Hi+slack) {
+				t.Fatalf("A at %v is %v, outside [%v, %v]", x, got, bound.Lo, bound.Hi)
+			}
+		}
+	})
+}
+
 func ExampleShares() {
 	fmt.Println(game.Shares([]float64{3, 1, -2}, game.Clip))
 	// Output: [0.75 0.25 0]

@@ -7,6 +7,7 @@ import "grange/interval"
 type Reach struct {
 	accuracy *Accuracy
 	lo, hi   derivatives  // of clean, at both ends
+	width    float64      // hi − lo, in points
 	share    interval.Jet // R
 	inverse  [2]float64   // 1/S at both ends
 }
@@ -17,7 +18,7 @@ type derivatives struct{ value, slope, second float64 }
 // lo to hi points while the rest of the coalition is fixed. It needs
 // rest.Total + lo > 0 and Smooth.
 func (a *Accuracy) Reach(rest Rest, noise, lo, hi float64) Reach {
-	r := Reach{accuracy: a, inverse: [2]float64{1 / (rest.Total + lo), 1 / (rest.Total + hi)}}
+	r := Reach{accuracy: a, width: hi - lo, inverse: [2]float64{1 / (rest.Total + lo), 1 / (rest.Total + hi)}}
 	curve := a.Clean.(SmoothCurve)
 	r.lo.value, r.lo.slope, r.lo.second = curve.Derivatives(rest.Total + lo)
 	r.hi.value, r.hi.slope, r.hi.second = curve.Derivatives(rest.Total + hi)
@@ -28,11 +29,11 @@ func (a *Accuracy) Reach(rest Rest, noise, lo, hi float64) Reach {
 }
 
 // Clean encloses clean(S), without noise and clamps.
-func (r *Reach) Clean() interval.Jet { return between(r.lo, r.hi) }
+func (r *Reach) Clean() interval.Jet { return between(r.lo, r.hi, r.width) }
 
 // Bound encloses A.
 func (r *Reach) Bound() interval.Jet {
-	jet := between(r.lo, r.hi)
+	jet := r.Clean()
 	if r.accuracy.Gamma != 0 {
 		jet = jet.Sub(r.share.Scale(r.accuracy.Gamma))
 	}
@@ -44,8 +45,8 @@ func (r *Reach) Bound() interval.Jet {
 
 // Gain encloses A(with) − A(without), where with is the coalition without
 // joined by a member that holds points with noise rate noise. It is far
-// tighter than the difference of the two enclosures: the gain in clean is
-// monotone with its derivatives, and the gain in R is
+// tighter than the difference of the two enclosures: the gain in clean has
+// monotone derivatives too, and the gain in R is
 // points·(noise − R(with))/S(without).
 func Gain(with, without *Reach, points, noise float64) interval.Jet {
 	a := with.accuracy
@@ -55,7 +56,7 @@ func Gain(with, without *Reach, points, noise float64) interval.Jet {
 			return full.Sub(rest)
 		}
 	}
-	jet := between(with.lo.minus(without.lo), with.hi.minus(without.hi))
+	jet := between(with.lo.minus(without.lo), with.hi.minus(without.hi), with.width)
 	if a.Gamma == 0 {
 		return jet
 	}
@@ -78,10 +79,17 @@ func (a *Accuracy) clamped(v interval.Interval) bool {
 	return !(v.Lo > a.Floor && v.Hi < a.Ceiling)
 }
 
-// between encloses functions that are monotone by their values at the ends.
-func between(lo, hi derivatives) interval.Jet {
+// between encloses a function with monotone derivatives on an interval of the
+// given width. Where its slope changes sign it turns once, and not beyond the
+// point at which the tangents at both ends meet.
+func between(lo, hi derivatives, width float64) interval.Jet {
+	value := interval.Of(lo.value, hi.value)
+	if lo.slope*hi.slope < 0 {
+		meet := (hi.value - lo.value - hi.slope*width) / (lo.slope - hi.slope)
+		value = value.Hull(interval.Point(lo.value + lo.slope*meet))
+	}
 	return interval.Jet{
-		Value:  interval.Of(lo.value, hi.value),
+		Value:  value,
 		Slope:  interval.Of(lo.slope, hi.slope),
 		Second: interval.Of(lo.second, hi.second),
 	}

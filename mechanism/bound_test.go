@@ -87,8 +87,8 @@ func bothShapley(t *testing.T, g *game.Game, s game.Profile, n int) (mixture, co
 	if err != nil {
 		t.Fatal(err)
 	}
-	absent := newPlain(SV{}, g, s, n)
-	return newMixtureDeviation(g, form, others, n, rest, absent), newCoalitionDeviation(g, others, n, absent)
+	definition := newPlain(SV{}, g, s, n)
+	return newMixtureDeviation(g, form, others, n, rest, definition), newCoalitionDeviation(g, others, n, definition)
 }
 
 // TestBoundsEncloseShares is what the branch and bound rests on: on random

@@ -3,6 +3,8 @@ package mechanism
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"grange/curve"
 	"grange/game"
@@ -38,7 +40,8 @@ func (m SV) Indices(g *game.Game, s game.Profile) ([]float64, error) {
 }
 
 // Values returns the Shapley values and a bound on their absolute error, zero
-// where they were enumerated.
+// where they were enumerated. Values that are all within that error of zero
+// are zero.
 func (SV) Values(g *game.Game, s game.Profile) (values []float64, errorBound float64, err error) {
 	var who []int
 	var held []holding
@@ -57,6 +60,9 @@ func (SV) Values(g *game.Game, s game.Profile) (values []float64, errorBound flo
 			return nil, 0, err
 		}
 		found, errorBound = integrateShapley(&g.Accuracy, mixture, held)
+		if !slices.ContainsFunc(found, func(v float64) bool { return math.Abs(v) > errorBound }) {
+			clear(found)
+		}
 	}
 	values = make([]float64, len(s))
 	for i, n := range who {
@@ -73,20 +79,28 @@ func (m SV) Deviate(g *game.Game, s game.Profile, n int, rest game.Rest) (Deviat
 			others = append(others, holding{points: float64(x), noise: g.Members[i].Noise})
 		}
 	}
-	absent := newPlain(m, g, s, n)
+	definition := newPlain(m, g, s, n)
 	if len(others) < searchLimit {
-		return newCoalitionDeviation(g, others, n, absent), nil
+		return newCoalitionDeviation(g, others, n, definition), nil
 	}
 	limit := g.Members[n]
 	mixture, err := mixtureOf(&g.Accuracy, append(others, holding{points: 1, noise: limit.Noise}, holding{points: float64(limit.Capacity), noise: limit.Noise}))
 	if err != nil {
 		if len(others) < EnumerationLimit {
-			return newCoalitionDeviation(g, others, n, absent), nil
+			return newCoalitionDeviation(g, others, n, definition), nil
 		}
 		return nil, err
 	}
-	return newMixtureDeviation(g, mixture, others, n, rest, absent), nil
+	return newMixtureDeviation(g, mixture, others, n, rest, definition), nil
 }
+
+// indistinct reports whether a sum of Shapley values is so small beside the
+// accuracies it is a difference of that rounding could have made it.
+func indistinct(a *game.Accuracy, sum float64) bool {
+	return !(math.Abs(sum) > negligible*max(math.Abs(a.Untrained), math.Abs(a.Untrained+sum)))
+}
+
+const negligible = 1e-9
 
 // mixtureOf returns the accuracy as a mixture of exponentials, which needs a
 // form that is one and no clamp within reach of any coalition.
@@ -106,8 +120,8 @@ func mixtureOf(a *game.Accuracy, held []holding) (curve.Mixture, error) {
 		total += h.points
 	}
 	reach := a.Reach(game.Rest{}, 0, least, total)
-	clean := reach.Clean().Value
-	if clean.Lo-a.Gamma*noise <= a.Floor || clean.Hi >= a.Ceiling {
+	clean, cost := reach.Clean().Value, a.Gamma*noise
+	if clean.Lo-max(0, cost) <= a.Floor || clean.Hi-min(0, cost) >= a.Ceiling {
 		return curve.Mixture{}, fmt.Errorf("%w: more than %d members contribute and the floor or ceiling of the accuracy is within reach", ErrShapley, EnumerationLimit)
 	}
 	return mixture, nil

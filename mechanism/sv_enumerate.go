@@ -60,25 +60,24 @@ func coalitionWeights(n int) []float64 {
 // coalitionDeviation follows one member's Shapley share by enumerating the
 // coalitions of the others. Those without the member keep their accuracy.
 type coalitionDeviation struct {
-	game     *game.Game
-	others   []holding
-	noise    float64
-	equal    float64
-	absent   *plain    // answers for a contribution of zero
-	total    []float64 // per coalition of others
-	wrong    []float64
-	accuracy []float64
-	weight   []float64
-	joined   []float64 // scratch: accuracy with the member
-	reach    []game.Reach
-	fixed    []float64 // per other: the part of its value that x does not change
-	fewest   float64   // Σ over coalitions of weight·accuracy without the member
-	suspects []int     // others whose value may be negative
+	game       *game.Game
+	others     []holding
+	noise      float64
+	equal      float64
+	definition *plain    // answers for a contribution of zero, and where rounding decides
+	total      []float64 // per coalition of others
+	wrong      []float64
+	accuracy   []float64
+	weight     []float64
+	joined     []float64 // scratch: accuracy with the member
+	reach      []game.Reach
+	fixed      []float64 // per other: the part of its value that x does not change
+	suspects   []int     // others whose value may be negative
 }
 
-func newCoalitionDeviation(g *game.Game, others []holding, n int, absent *plain) *coalitionDeviation {
+func newCoalitionDeviation(g *game.Game, others []holding, n int, definition *plain) *coalitionDeviation {
 	d := &coalitionDeviation{
-		game: g, others: others, noise: g.Members[n].Noise, equal: 1 / float64(len(g.Members)), absent: absent,
+		game: g, others: others, noise: g.Members[n].Noise, equal: 1 / float64(len(g.Members)), definition: definition,
 		weight: coalitionWeights(len(others) + 1),
 		fixed:  make([]float64, len(others)),
 	}
@@ -95,7 +94,6 @@ func newCoalitionDeviation(g *game.Game, others []holding, n int, absent *plain)
 	for c := range d.accuracy {
 		d.accuracy[c] = g.Accuracy.At(d.total[c], d.wrong[c])
 		size := bits.OnesCount(uint(c))
-		d.fewest += d.weight[size] * d.accuracy[c]
 		for rest := uint(c); rest != 0; rest &= rest - 1 {
 			bit := rest & -rest
 			d.fixed[bits.TrailingZeros(rest)] += d.weight[size-1] * (d.accuracy[c] - d.accuracy[uint(c)&^bit])
@@ -106,13 +104,13 @@ func newCoalitionDeviation(g *game.Game, others []holding, n int, absent *plain)
 
 func (d *coalitionDeviation) Share(x int64) float64 {
 	if x == 0 {
-		return d.absent.Share(0)
+		return d.definition.Share(0)
 	}
 	points := float64(x)
-	own := -d.fewest
+	own := 0.0
 	for c := range d.joined {
 		d.joined[c] = d.game.Accuracy.At(d.total[c]+points, d.wrong[c]+d.noise*points)
-		own += d.weight[bits.OnesCount(uint(c))] * d.joined[c]
+		own += d.weight[bits.OnesCount(uint(c))] * (d.joined[c] - d.accuracy[c])
 	}
 	shared := sharer{negative: d.game.Negative}
 	shared.add(own)
@@ -143,26 +141,49 @@ func (d *coalitionDeviation) Bound(lo, hi int64) interval.Jet {
 		return interval.Unknown
 	}
 	a, b := float64(lo), float64(hi)
-	own := interval.Constant(-d.fewest)
+	own := interval.Jet{}
 	for c := range d.reach {
 		d.reach[c] = accuracy.Reach(game.Rest{Total: d.total[c], Wrong: d.wrong[c]}, d.noise, a, b)
-		own = own.Add(d.reach[c].Bound().Scale(d.weight[bits.OnesCount(uint(c))]))
+		gain := d.reach[c].Bound().Shift(-d.accuracy[c])
+		own = own.Add(gain.Scale(d.weight[bits.OnesCount(uint(c))]))
 	}
 	sum := d.reach[len(d.reach)-1].Bound().Shift(-accuracy.Untrained)
 	if d.game.Negative == game.Raw {
+		if indistinct(accuracy, nearest(sum.Value)) {
+			return interval.Unknown
+		}
 		return own.Div(sum)
 	}
-	positive := own.Value.Hi > 0 || len(d.suspects) < len(d.others)
 	sum = sum.Add(own.Scale(-1).PositivePart())
+	positive := own.Value.Hi > 0 || len(d.suspects) < len(d.others)
 	for _, i := range d.suspects {
 		value := d.valueBound(i)
 		positive = positive || value.Value.Hi > 0
 		sum = sum.Add(value.Scale(-1).PositivePart())
 	}
-	if !positive { // all indices are clipped: an equal split
+	if !positive {
 		return interval.Constant(d.equal)
 	}
+	return clipped(accuracy, own, sum, d.equal)
+}
+
+// clipped encloses the share of a value own where the clipped values add up to
+// sum. Where both are zero to the bit, as when every coalition is at the floor,
+// nobody's data make a difference, and the profit is split equally.
+func clipped(a *game.Accuracy, own, sum interval.Jet, equal float64) interval.Jet {
+	zero := interval.Point(0)
+	switch {
+	case own.Value == zero && sum.Value == zero:
+		return interval.Constant(equal)
+	case indistinct(a, nearest(sum.Value)):
+		return interval.Unknown
+	}
 	return own.PositivePart().Div(sum)
+}
+
+// nearest returns the number of an interval that is nearest to zero.
+func nearest(i interval.Interval) float64 {
+	return max(i.Lo, min(i.Hi, 0))
 }
 
 // valueBound encloses another member's value, from the reaches Bound left.

@@ -22,23 +22,23 @@ func newSeries(nodes int) *series {
 
 // mixtureDeviation follows one member's Shapley share by quadrature.
 type mixtureDeviation struct {
-	game     *game.Game
-	grid     *grid
-	rest     game.Rest
-	noise    float64
-	equal    float64
-	absent   *plain
-	own      *series
-	negative *series   // the sum of the values that are negative everywhere
-	suspects []*series // values that may change sign
-	positive bool      // somebody else's value is positive everywhere
+	game       *game.Game
+	grid       *grid
+	rest       game.Rest
+	noise      float64
+	equal      float64
+	definition *plain // answers for a contribution of zero, and where rounding decides
+	own        *series
+	negative   *series   // the sum of the values that are negative everywhere
+	suspects   []*series // values that may change sign
+	positive   bool      // somebody else's value is positive everywhere
 }
 
 // newMixtureDeviation integrates the others out, once for all contributions of
 // member n.
-func newMixtureDeviation(g *game.Game, mixture curve.Mixture, others []holding, n int, rest game.Rest, absent *plain) *mixtureDeviation {
+func newMixtureDeviation(g *game.Game, mixture curve.Mixture, others []holding, n int, rest game.Rest, definition *plain) *mixtureDeviation {
 	member := g.Members[n]
-	d := &mixtureDeviation{game: g, rest: rest, noise: member.Noise, equal: 1 / float64(len(g.Members)), absent: absent}
+	d := &mixtureDeviation{game: g, rest: rest, noise: member.Noise, equal: 1 / float64(len(g.Members)), definition: definition}
 	most := rest.Total + float64(member.Capacity)
 	d.grid = newGrid(&g.Accuracy, mixture, len(others)+1, 1, most, responseStep)
 	var watched []int
@@ -152,12 +152,15 @@ func (d *mixtureDeviation) at(s *series, x float64) float64 {
 
 func (d *mixtureDeviation) Share(x int64) float64 {
 	if x == 0 {
-		return d.absent.Share(0)
+		return d.definition.Share(0)
 	}
 	points := float64(x)
 	own := d.at(d.own, points)
 	sum := d.game.Accuracy.At(d.rest.Total+points, d.rest.Wrong+d.noise*points) - d.game.Accuracy.Untrained
 	if d.game.Negative == game.Raw {
+		if indistinct(&d.game.Accuracy, sum) {
+			return d.definition.Share(x)
+		}
 		return own / sum
 	}
 	positive := d.positive || own > 0
@@ -169,10 +172,14 @@ func (d *mixtureDeviation) Share(x int64) float64 {
 		positive = positive || value > 0
 		sum -= min(0, value)
 	}
-	if !positive { // all indices are clipped: an equal split
+	sum -= min(0, own)
+	switch {
+	case !positive: // all indices are clipped: an equal split
 		return d.equal
+	case indistinct(&d.game.Accuracy, sum):
+		return d.definition.Share(x)
 	}
-	return max(0, own) / (sum - min(0, own))
+	return max(0, own) / sum
 }
 
 func (d *mixtureDeviation) Bound(lo, hi int64) interval.Jet {
@@ -181,6 +188,9 @@ func (d *mixtureDeviation) Bound(lo, hi int64) interval.Jet {
 	whole := d.game.Accuracy.Reach(d.rest, d.noise, a, b)
 	sum := whole.Bound().Shift(-d.game.Accuracy.Untrained)
 	if d.game.Negative == game.Raw {
+		if indistinct(&d.game.Accuracy, nearest(sum.Value)) {
+			return interval.Unknown
+		}
 		return own.Div(sum)
 	}
 	if d.negative != nil {
@@ -192,10 +202,11 @@ func (d *mixtureDeviation) Bound(lo, hi int64) interval.Jet {
 		positive = positive || value.Value.Hi > 0
 		sum = sum.Add(value.Scale(-1).PositivePart())
 	}
+	sum = sum.Add(own.Scale(-1).PositivePart())
 	if !positive {
 		return interval.Constant(d.equal)
 	}
-	return own.PositivePart().Div(sum.Add(own.Scale(-1).PositivePart()))
+	return clipped(&d.game.Accuracy, own, sum, d.equal)
 }
 
 // bound encloses a series term by term. With y = t·x, the functions 1 − e^(−y)

@@ -119,7 +119,8 @@ def draw(rng):
     members, capacity, r = rng.randint(2, 5), rng.choice([50, 300, 2000, 8000]), rng.random
     form = rng.choice(["loglinear", "power", "exponential"])
     if form == "loglinear":
-        accuracy = {"alpha": [0.1 + 0.1 * r(), r() * 20 / capacity, 0.5 + r(), -0.02 * r() / capacity, 0.1 * r()]}
+        fall = rng.choice([0.02, 0.3])  # with the larger one the curve turns within reach
+        accuracy = {"alpha": [0.1 + 0.1 * r(), r() * 20 / capacity, 0.5 + r(), -fall * r() / capacity, 0.1 * r()]}
     elif form == "power":
         accuracy = {"a": 0.9, "b": 0.8, "c": 1 + r(), "d": 0.1 + 0.5 * r()}
     else:
@@ -129,6 +130,8 @@ def draw(rng):
         accuracy["untrained"] = 0.1
     if r() < 0.2:
         accuracy |= {"floor": 0.05, "ceiling": 0.6}
+    elif r() < 0.1:  # at chance level nobody's data make a difference
+        accuracy |= {"floor": 0.1, "untrained": 0.1}
     beta = math.exp(3 + 5 * r())
     profit = {"form": rng.choice(["linear", "quadratic", "power"]), "beta": [beta, 5 * r()]}
     if profit["form"] == "power":
