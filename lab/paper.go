@@ -41,12 +41,14 @@ func QuickScale() Scale {
 	}
 }
 
-// PaperScale is the paper's setting.
+// PaperScale is the paper's setting. It does not say how the first weights
+// are drawn; PyTorch's way, which is what its authors most likely used, gives its
+// accuracies (docs/reproduction.md).
 func PaperScale() Scale {
 	return Scale{
 		Name: "paper",
 		Training: Training{
-			Dataset: "cifar10", Model: "resnet18", Rounds: 50, Epochs: 5, Batch: 64, Rate: 0.1, GlobalRate: 1,
+			Dataset: "cifar10", Model: "resnet18", Start: "pytorch", Rounds: 50, Epochs: 5, Batch: 64, Rate: 0.1, GlobalRate: 1,
 		},
 		Capacity: 10000, Untrained: 0.1, Beta: profitPerPoint * paperMembers * 10000,
 		Repeats: 5, EquilibriumRepeats: 5,

@@ -44,7 +44,7 @@ which are missing.`,
 	f := cmd.Flags()
 	f.StringVar(&r.scale, "scale", "quick", "quick (built-in data, CPU) or paper (CIFAR-10, ResNet-18)")
 	f.StringVar(&r.report, "report", "", "folder for the report (default: results/report-SCALE)")
-	f.StringVar(&r.form, "form", "best", "curve to use: loglinear (the paper's), power, exponential, or best (by AICc)")
+	f.StringVar(&r.form, "form", "loglinear", "curve to use: loglinear (the paper's), power, exponential, or best (by AICc)")
 	f.BoolVar(&r.existing, "existing", false, "train nothing: use the cells that exist and list those that are missing")
 	return cmd
 }
