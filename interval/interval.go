@@ -87,6 +87,9 @@ func (i Interval) Hull(j Interval) Interval { return sane(min(i.Lo, j.Lo), max(i
 // Magnitude returns the largest absolute value in i.
 func (i Interval) Magnitude() float64 { return max(math.Abs(i.Lo), math.Abs(i.Hi)) }
 
+// Nearest returns the number in i that is nearest to zero.
+func (i Interval) Nearest() float64 { return max(i.Lo, min(i.Hi, 0)) }
+
 // sane turns an interval with a NaN end (∞−∞, 0·∞) into Whole and keeps an end
 // that overflowed on its own side.
 func sane(lo, hi float64) Interval {

@@ -31,13 +31,13 @@ func (LOO) Indices(g *game.Game, s game.Profile) ([]float64, error) {
 }
 
 // Deviate remembers who else holds data.
-func (LOO) Deviate(g *game.Game, s game.Profile, n int, rest game.Rest) (Deviation, error) {
-	d := &leaveOneOut{game: g, rest: rest, noise: g.Members[n].Noise, equal: 1 / float64(len(s))}
-	for m, x := range s {
-		if m == n || x == 0 {
+func (m LOO) Deviate(g *game.Game, s game.Profile, n int, rest game.Rest) (Deviation, error) {
+	d := &leaveOneOut{game: g, rest: rest, noise: g.Members[n].Noise, equal: 1 / float64(len(s)), definition: newPlain(m, g, s, n)}
+	for i, x := range s {
+		if i == n || x == 0 {
 			continue
 		}
-		d.others = append(d.others, holding{points: float64(x), noise: g.Members[m].Noise})
+		d.others = append(d.others, holding{points: float64(x), noise: g.Members[i].Noise})
 	}
 	d.without = g.Accuracy.At(rest.Total, rest.Wrong)
 	d.smooth = g.Accuracy.Smooth()
@@ -49,13 +49,14 @@ type holding struct{ points, noise float64 }
 
 // leaveOneOut follows one member's share under LOO.
 type leaveOneOut struct {
-	game    *game.Game
-	others  []holding // those with data
-	rest    game.Rest // sums over others
-	noise   float64   // of the member that deviates
-	without float64   // A(N∖n), which its deviations do not change
-	equal   float64
-	smooth  bool
+	game       *game.Game
+	others     []holding // those with data
+	rest       game.Rest // sums over others
+	noise      float64   // of the member that deviates
+	without    float64   // A(N∖n), which its deviations do not change
+	equal      float64
+	smooth     bool
+	definition *plain // answers where rounding decides
 }
 
 func (d *leaveOneOut) Share(x int64) float64 {
@@ -75,6 +76,9 @@ func (d *leaveOneOut) Share(x int64) float64 {
 		}
 		shared.add(whole - accuracy.At(total-h.points, without))
 	}
+	if indistinct(shared.sum, whole) {
+		return d.definition.Share(x)
+	}
 	return shared.share(own, d.equal)
 }
 
@@ -84,7 +88,8 @@ func (d *leaveOneOut) Bound(lo, hi int64) interval.Jet {
 	}
 	a, b := float64(lo), float64(hi)
 	whole := d.game.Accuracy.Reach(d.rest, d.noise, a, b)
-	own := whole.Bound().Shift(-d.without)
+	accuracy := whole.Bound()
+	own := accuracy.Shift(-d.without)
 	clip := d.game.Negative == game.Clip
 	if clip {
 		own = own.PositivePart()
@@ -101,6 +106,9 @@ func (d *leaveOneOut) Bound(lo, hi int64) interval.Jet {
 	}
 	if clip && sum.Value.Hi <= 0 { // all indices are clipped: an equal split
 		return interval.Constant(d.equal)
+	}
+	if indistinct(sum.Value.Nearest(), accuracy.Value.Magnitude()) {
+		return interval.Unknown
 	}
 	return own.Div(sum)
 }

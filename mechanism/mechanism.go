@@ -7,6 +7,7 @@ package mechanism
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"grange/game"
@@ -90,4 +91,12 @@ func Deviate(m Mechanism, g *game.Game, s game.Profile, n int, rest game.Rest) (
 // agree with.
 func Plain(m Mechanism, g *game.Game, s game.Profile, n int) Deviation {
 	return newPlain(m, g, s, n)
+}
+
+// indistinct reports whether indices that add up to sum, each a difference of
+// accuracies of that size, are so small that rounding has a say in the shares.
+// There no enclosure of the real numbers is of use: contributions are tried one
+// by one, with indices computed as their definition says.
+func indistinct(sum, accuracy float64) bool {
+	return !(math.Abs(sum) > 1e-6*math.Abs(accuracy))
 }

@@ -94,14 +94,6 @@ func (m SV) Deviate(g *game.Game, s game.Profile, n int, rest game.Rest) (Deviat
 	return newMixtureDeviation(g, mixture, others, n, rest, definition), nil
 }
 
-// indistinct reports whether a sum of Shapley values is so small beside the
-// accuracies it is a difference of that rounding could have made it.
-func indistinct(a *game.Accuracy, sum float64) bool {
-	return !(math.Abs(sum) > negligible*max(math.Abs(a.Untrained), math.Abs(a.Untrained+sum)))
-}
-
-const negligible = 1e-9
-
 // mixtureOf returns the accuracy as a mixture of exponentials, which needs a
 // form that is one and no clamp within reach of any coalition.
 func mixtureOf(a *game.Accuracy, held []holding) (curve.Mixture, error) {

@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"math"
 	"math/bits"
 
 	"grange/game"
@@ -149,10 +150,7 @@ func (d *coalitionDeviation) Bound(lo, hi int64) interval.Jet {
 	}
 	sum := d.reach[len(d.reach)-1].Bound().Shift(-accuracy.Untrained)
 	if d.game.Negative == game.Raw {
-		if indistinct(accuracy, nearest(sum.Value)) {
-			return interval.Unknown
-		}
-		return own.Div(sum)
+		return quotient(accuracy, own, sum)
 	}
 	sum = sum.Add(own.Scale(-1).PositivePart())
 	positive := own.Value.Hi > 0 || len(d.suspects) < len(d.others)
@@ -172,18 +170,25 @@ func (d *coalitionDeviation) Bound(lo, hi int64) interval.Jet {
 // nobody's data make a difference, and the profit is split equally.
 func clipped(a *game.Accuracy, own, sum interval.Jet, equal float64) interval.Jet {
 	zero := interval.Point(0)
-	switch {
-	case own.Value == zero && sum.Value == zero:
+	if own.Value == zero && sum.Value == zero {
 		return interval.Constant(equal)
-	case indistinct(a, nearest(sum.Value)):
-		return interval.Unknown
 	}
-	return own.PositivePart().Div(sum)
+	return quotient(a, own.PositivePart(), sum)
 }
 
-// nearest returns the number of an interval that is nearest to zero.
-func nearest(i interval.Interval) float64 {
-	return max(i.Lo, min(i.Hi, 0))
+// quotient encloses own/sum for values that add up to A(N) − A(∅) or more.
+func quotient(a *game.Accuracy, own, sum interval.Jet) interval.Jet {
+	least := sum.Value.Nearest()
+	if indistinct(least, largest(a, least)) {
+		return interval.Unknown
+	}
+	return own.Div(sum)
+}
+
+// largest is the size of the accuracies that values with this sum are
+// differences of.
+func largest(a *game.Accuracy, sum float64) float64 {
+	return max(math.Abs(a.Untrained), math.Abs(a.Untrained+sum))
 }
 
 // valueBound encloses another member's value, from the reaches Bound left.

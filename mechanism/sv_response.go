@@ -158,7 +158,7 @@ func (d *mixtureDeviation) Share(x int64) float64 {
 	own := d.at(d.own, points)
 	sum := d.game.Accuracy.At(d.rest.Total+points, d.rest.Wrong+d.noise*points) - d.game.Accuracy.Untrained
 	if d.game.Negative == game.Raw {
-		if indistinct(&d.game.Accuracy, sum) {
+		if indistinct(sum, largest(&d.game.Accuracy, sum)) {
 			return d.definition.Share(x)
 		}
 		return own / sum
@@ -176,7 +176,7 @@ func (d *mixtureDeviation) Share(x int64) float64 {
 	switch {
 	case !positive: // all indices are clipped: an equal split
 		return d.equal
-	case indistinct(&d.game.Accuracy, sum):
+	case indistinct(sum, largest(&d.game.Accuracy, sum)):
 		return d.definition.Share(x)
 	}
 	return max(0, own) / sum
@@ -188,10 +188,7 @@ func (d *mixtureDeviation) Bound(lo, hi int64) interval.Jet {
 	whole := d.game.Accuracy.Reach(d.rest, d.noise, a, b)
 	sum := whole.Bound().Shift(-d.game.Accuracy.Untrained)
 	if d.game.Negative == game.Raw {
-		if indistinct(&d.game.Accuracy, nearest(sum.Value)) {
-			return interval.Unknown
-		}
-		return own.Div(sum)
+		return quotient(&d.game.Accuracy, own, sum)
 	}
 	if d.negative != nil {
 		sum = sum.Sub(d.bound(d.negative, a, b))
