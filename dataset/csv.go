@@ -18,6 +18,13 @@ import (
 // maxColumns bounds the columns of a CSV file.
 const maxColumns = 3*maxSide*maxSide + 1
 
+// A row in memory takes up to rowCost bytes per byte of its text: where every column is empty, its place, its name and
+// their copies while they grow. No limit on memory makes rows of up to shortRow bytes too long.
+const (
+	rowCost  = 64
+	shortRow = 64 << 10
+)
+
 // isTable reports whether a file name is that of a CSV file.
 func isTable(name string) bool {
 	name = strings.ToLower(name)
@@ -93,9 +100,14 @@ func openTable(files fs.FS, file string, options Options, memory *budget) (*tabl
 func readTable(r io.Reader, file string, options Options, memory *budget) (*table, error) {
 	// Text of numbers is longer than the numbers; eight times the memory is more than any table that fits needs.
 	limited := &limitedReader{r: r, left: 8 * min(memory.left, math.MaxInt64/8), file: file}
-	rows := csv.NewReader(skipMark(limited))
+	row := &limitedReader{r: skipMark(limited), file: file}
+	rows := csv.NewReader(row)
 	rows.ReuseRecord = true
-	header, err := rows.Read()
+	next := func() ([]string, error) {
+		row.left = max(shortRow, memory.limit/rowCost)
+		return rows.Read()
+	}
+	header, err := next()
 	if err != nil {
 		return nil, damaged(file, err, "no header row")
 	}
@@ -110,7 +122,7 @@ func readTable(r io.Reader, file string, options Options, memory *budget) (*tabl
 	t := &table{file: file, shape: shape}
 	known := map[string]int32{}
 	for {
-		record, err := rows.Read()
+		record, err := next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -125,6 +137,9 @@ func readTable(r io.Reader, file string, options Options, memory *budget) (*tabl
 		label, ok := known[name]
 		if !ok {
 			if err := checkLabelName(name, len(t.names), file, line); err != nil {
+				return nil, err
+			}
+			if err := memory.take(int64(len(name)), file); err != nil {
 				return nil, err
 			}
 			label = int32(len(t.names))
@@ -269,7 +284,7 @@ type limitedReader struct {
 
 func (l *limitedReader) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, fmt.Errorf("%w: %s is too long a text", ErrTooLarge, l.file)
+		return 0, fmt.Errorf("%w: %s has too much text, or too much in a row", ErrTooLarge, l.file)
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)

@@ -12,6 +12,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -392,4 +393,38 @@ func TestBadTables(t *testing.T) {
 	failure(t, "folder:"+filepath.Join(folder, "a.csv"), dataset.Options{Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}},
 		dataset.ErrShape, "expected 4")
 	failure(t, "folder:"+filepath.Join(folder, "a.csv"), dataset.Options{MaxBytes: 1}, dataset.ErrTooLarge)
+}
+
+// A small file that unpacks to one endless row, header or field takes no more memory than a data set may have.
+func TestTableBombs(t *testing.T) {
+	const budget = 16 << 20
+	for name, text := range map[string]string{
+		"header": strings.Repeat(",", 120<<20),
+		"row":    "label,a\n0," + strings.Repeat(",", 120<<20),
+		"field":  "label,a\n0,\"" + strings.Repeat("1\n", 60<<20),
+		"blank":  "label,a\n" + strings.Repeat("\n", 120<<20),
+		"label":  longLabels(250, 200<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			write(t, folder, "data.csv.gz", compress(t, []byte(text)))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			failure(t, "folder:"+folder, dataset.Options{MaxBytes: budget}, dataset.ErrTooLarge, "data.csv.gz")
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > 4*budget {
+				t.Errorf("%d MiB taken in all, with a budget of %d", took>>20, budget>>20)
+			}
+		})
+	}
+}
+
+// longLabels is a table of rows whose labels are long and all different.
+func longLabels(rows, length int) string {
+	var b strings.Builder
+	b.WriteString("label,a\n")
+	for i := range rows {
+		fmt.Fprintf(&b, "%d%s,1\n", i, strings.Repeat("x", length))
+	}
+	return b.String()
 }

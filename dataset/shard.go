@@ -17,6 +17,15 @@ type Shard struct {
 	Labels []uint8
 }
 
+// Points counts the points of each shard.
+func Points(shards []Shard) []int {
+	points := make([]int, len(shards))
+	for member, shard := range shards {
+		points[member] = len(shard.Points)
+	}
+	return points
+}
+
 // Shards deals the training set to members, takes from each what it contributes, and makes the labels wrong that are to
 // be wrong.
 func (s Split) Shards(data *Dataset, holdings []Holding, seed uint64) ([]Shard, error) {

@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"grange/dataset"
+	"grange/federated"
 )
 
 // ErrCell is returned for a cell that cannot be trained as it stands.
@@ -37,9 +40,8 @@ type Training struct {
 // Split says how the data set was dealt out to the members. The zero value is
 // uniformly at random.
 type Split struct {
-	Kind   string    `json:"kind,omitempty"` // "shares" or "dirichlet"
-	Alpha  float64   `json:"alpha,omitempty"`
-	Shares []float64 `json:"shares,omitempty"`
+	Kind  string  `json:"kind,omitempty"` // "dirichlet"
+	Alpha float64 `json:"alpha,omitempty"`
 }
 
 // IsZero reports whether the split is the uniform one.
@@ -137,7 +139,29 @@ func (c Cell) Check() error {
 			return fail("learning rates %v and %v, want more than 0", c.Rate, c.GlobalRate)
 		}
 	}
+	if _, err := c.local().Defaults(); err != nil {
+		return fail("%v", err)
+	}
+	if uniform := c.Split == (Split{}); !uniform && (c.Split.Kind != "dirichlet" || !(c.Split.Alpha > 0) || math.IsInf(c.Split.Alpha, 1)) {
+		return fail("split %q with alpha %v, want none, or dirichlet with more than 0", c.Split.Kind, c.Split.Alpha)
+	}
+	if c.Transitions != nil && len(c.Transitions) != n {
+		return fail("%d transition matrices for %d members", len(c.Transitions), n)
+	}
+	for i, matrix := range c.Transitions {
+		if err := (dataset.Noise{Transition: matrix}).Validate(len(matrix)); err != nil {
+			return fail("member %d: %v", i+1, err)
+		}
+	}
 	return nil
+}
+
+// local is how a member trains in a round.
+func (c Cell) local() federated.Local {
+	return federated.Local{
+		Epochs: c.Epochs, Batch: c.Batch, Rate: c.Rate,
+		Momentum: c.Momentum, Decay: c.WeightDecay, Proximal: c.Proximal,
+	}
 }
 
 // Work is how many samples the cell trains on in all: proportional to its

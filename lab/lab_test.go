@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"grange/curve"
 )
 
 // fake is a trainer for the scheduler's tests: a formula instead of a model.
@@ -336,12 +339,65 @@ func TestCheckCell(t *testing.T) {
 		"NaN":           func(c *Cell) { c.Rate = math.NaN() },
 		"lengths":       func(c *Cell) { c.Noise = c.Noise[:1] },
 		"no model":      func(c *Cell) { c.Model = "" },
+		"momentum":      func(c *Cell) { c.Momentum = 1 },
+		"weight decay":  func(c *Cell) { c.WeightDecay = math.Inf(1) },
+		"proximal":      func(c *Cell) { c.Proximal = math.NaN() },
+		"split":         func(c *Cell) { c.Split = Split{Kind: "shares"} },
+		"alpha":         func(c *Cell) { c.Split = Split{Kind: "dirichlet", Alpha: math.Inf(1)} },
+		"alpha alone":   func(c *Cell) { c.Split = Split{Alpha: math.NaN()} },
+		"matrices":      func(c *Cell) { c.Transitions = [][][]float64{nil} },
+		"matrix":        func(c *Cell) { c.Transitions = [][][]float64{nil, {{1, 0}, {math.NaN(), 1}}} },
 	} {
 		c := testCell(100, 1)
 		spoil(&c)
 		if err := c.Check(); !errors.Is(err, ErrCell) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	c := testCell(100, 1)
+	c.Momentum, c.WeightDecay, c.Proximal, c.Split = 0.9, 1e-4, 0.1, Split{Kind: "dirichlet", Alpha: 0.5}
+	c.Transitions = [][][]float64{nil, {{0.9, 0.1}, {0, 1}}}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDoubt: the intervals come from curves that are fitted as the curve beside
+// them, increasing up to all the members own, not only up to what was measured.
+func TestDoubt(t *testing.T) {
+	s := &Study{
+		Plan: Plan{
+			Training: testCell(1, 1).Training, Capacities: []int64{4000, 4000}, Untrained: 0.1, Seed: 3, Repeats: 1,
+			Fractions: []float64{0.01, 0.02, 0.03, 0.05, 0.08, 0.12}, Noise: []float64{}, Mixed: []Mixed{},
+		},
+		Form: curve.FormLogLinear,
+	}
+	// Accuracy that bends down towards the end of what was measured.
+	bent := func(_ context.Context, c Cell) (Outcome, error) {
+		x := float64(c.Total()) / 1000
+		return Outcome{Accuracy: 0.1 + 0.2*math.Log(1+20*x) - 0.15*x - 0.5*c.WrongShare() + 0.01*math.Sin(float64(c.Total())), Rounds: []Round{{Round: 1}}, Backend: "formula"}, nil
+	}
+	if err := s.Measure(t.Context(), &Runner{Store: open(t, t.TempDir()), Train: bent}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.FitCurve(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Doubt(40, rand.New(rand.NewPCG(1, 2))); err != nil {
+		t.Fatal(err)
+	}
+	run := func(fitter curve.Fitter) *curve.Spread {
+		spread, err := curve.Bootstrap{Fitter: fitter, Form: s.Fit.Form, Replicates: 40}.Run(s.Plan.CurvePoints(s.Points), rand.New(rand.NewPCG(1, 2)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return spread
+	}
+	if diff := cmp.Diff(run(curve.Fitter{Range: 8000}), s.Spread); diff != "" {
+		t.Error(diff)
+	}
+	if cmp.Equal(run(curve.Fitter{}), s.Spread) {
+		t.Error("the range makes no difference here, so this test shows nothing")
 	}
 }
 

@@ -14,8 +14,8 @@ type Region struct {
 	// Findings[claim][row of Gammas][column of Betas].
 	Findings map[string][][]Finding
 	Cycles   [][]int // games of the 44 in which Algorithm 1 went round
-	Beta     int     // column nearest to the setting used
-	Gamma    int     // row nearest to the fitted γ
+	Beta     int     // column of the setting used; -1 where the map has none
+	Gamma    int     // row of the fitted γ; -1 where the map has none
 }
 
 // RegionClaims are the claims of the map.

@@ -112,6 +112,17 @@ func (s *Study) fitter() curve.Fitter {
 	return curve.Fitter{Range: float64(capacity)}
 }
 
+// Doubt finds intervals for the parameters of the fitted curve alone, from so
+// many replicates, each fitted as the curve was.
+func (s *Study) Doubt(replicates int, rng *rand.Rand) (err error) {
+	s.Spread, err = s.bootstrap(replicates).Run(s.Plan.CurvePoints(s.Points), rng, nil)
+	return err
+}
+
+func (s *Study) bootstrap(replicates int) curve.Bootstrap {
+	return curve.Bootstrap{Fitter: s.fitter(), Form: s.Fit.Form, Replicates: replicates, Workers: s.Workers}
+}
+
 // Solve tests the paper's assumptions on the fitted curve and plays the game on
 // it, with intervals.
 func (s *Study) Solve(ctx context.Context) error {
@@ -127,7 +138,7 @@ func (s *Study) Solve(ctx context.Context) error {
 	if s.Replicates < 0 {
 		return nil
 	}
-	b := curve.Bootstrap{Fitter: s.fitter(), Form: s.Fit.Form, Replicates: s.Replicates, Workers: s.Workers}
+	b := s.bootstrap(s.Replicates)
 	rng := rand.New(rand.NewPCG(s.Plan.Seed, 0x6c6162))
 	s.Spread, err = s.Rules.Doubt(ctx, b, s.Plan.CurvePoints(s.Points), s.Template, s.Equilibria, rng)
 	return err

@@ -29,13 +29,10 @@ func trainer(backend string, engine train.Engine, data *dataset.Dataset, cores i
 			Model:    c.Model,
 			Start:    model.Start(c.Start),
 			Settings: federated.Settings{Rounds: c.Rounds, GlobalRate: c.GlobalRate},
-			Local: federated.Local{
-				Epochs: c.Epochs, Batch: c.Batch, Rate: c.Rate,
-				Momentum: c.Momentum, Decay: c.WeightDecay, Proximal: c.Proximal,
-			},
-			Seed:    c.Seed,
-			Workers: cores,
-			Engine:  engine,
+			Local:    c.local(),
+			Seed:     c.Seed,
+			Workers:  cores,
+			Engine:   engine,
 		}
 		if c.Split.Kind == "dirichlet" {
 			job.Split = dataset.Split{Method: dataset.Dirichlet, Concentration: c.Split.Alpha}

@@ -77,9 +77,6 @@ func Kernels() []string {
 	return names
 }
 
-// Kernel names the fastest kernel that this CPU can run.
-func Kernel() string { return available()[0].name }
-
 func kernelsFor(name string) (*kernels, error) {
 	all := available()
 	if name == "" {

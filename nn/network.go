@@ -167,20 +167,6 @@ func (n *Network) Evaluate(w *model.Weights, x []float32, labels []uint8) (corre
 	return correct, loss
 }
 
-// Predict writes the most likely class of each image to classes.
-func (n *Network) Predict(w *model.Weights, x []float32, classes []uint8) {
-	n.check(w, x, classes)
-	size := n.spec.Input.Size()
-	logits := n.values[len(n.spec.Layers)-1]
-	for from := 0; from < len(classes); from += n.batch {
-		to := min(from+n.batch, len(classes))
-		n.forward(w, x[from*size:to*size], to-from, false)
-		for i := range to - from {
-			classes[from+i] = uint8(argmax(logits[i*n.spec.Classes : (i+1)*n.spec.Classes]))
-		}
-	}
-}
-
 func (n *Network) check(w *model.Weights, x []float32, labels []uint8) {
 	if len(w.Flat) != n.spec.Size() {
 		panic(fmt.Sprintf("nn: %d weights for %s, which has %d", len(w.Flat), n.spec.Name, n.spec.Size()))

@@ -170,13 +170,13 @@ func TestStepDoesNotAllocate(t *testing.T) {
 
 // Evaluate must treat images one by one: neither the batch size nor the company
 // they are in may matter, and it must not move running statistics.
-func TestEvaluateAndPredict(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	spec := build(t, "resnet18", model.Shape{Channels: 3, Height: 8, Width: 8})
 	random := rand.New(rand.NewPCG(2, 2))
 	w := model.Init(spec, random)
 	before := w.Clone()
 	x, labels := sample(random, spec, 7)
-	classes := make([]uint8, 7)
+	size := spec.Input.Size()
 	var corrects []int
 	var losses []float64
 	for _, batch := range []int{1, 3, 16} {
@@ -186,18 +186,29 @@ func TestEvaluateAndPredict(t *testing.T) {
 		}
 		correct, loss := n.Evaluate(w, x, labels)
 		corrects, losses = append(corrects, correct), append(losses, loss)
-		n.Predict(w, x, classes)
 		hits := 0
+		classes := make([]uint8, len(labels))
 		for i := range labels {
+			// An image alone is of exactly one class.
+			found := 0
+			for class := range spec.Classes {
+				if right, _ := n.Evaluate(w, x[i*size:(i+1)*size], []uint8{uint8(class)}); right == 1 {
+					classes[i] = uint8(class)
+					found++
+				}
+			}
+			if found != 1 {
+				t.Errorf("batch %d: image %d is of %d classes", batch, i, found)
+			}
 			if classes[i] == labels[i] {
 				hits++
 			}
 		}
 		if hits != correct {
-			t.Errorf("batch %d: %d predictions are right, Evaluate says %d", batch, hits, correct)
+			t.Errorf("batch %d: %d images alone are right, together %d", batch, hits, correct)
 		}
 		if right, _ := n.Evaluate(w, x, classes); right != len(classes) {
-			t.Errorf("batch %d: %d of its own predictions are right", batch, right)
+			t.Errorf("batch %d: %d of its own classes are right", batch, right)
 		}
 	}
 	for i := range losses {

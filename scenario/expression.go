@@ -13,10 +13,12 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// What an expression may cost: parts when it is read, and memory units of the
-// expression machine when it is run. Expressions have no loops, so these bound
-// its time too.
+// What an expression may cost: bytes and parts when it is read, and memory
+// units of the expression machine when it is run. Expressions have no loops, so
+// these bound its time too. The bytes also bound how deep parentheses nest,
+// which the library follows with its stack before it counts parts.
 const (
+	maxExpressionBytes  = 4 << 10
 	maxExpressionNodes  = 1000
 	maxExpressionMemory = 10_000
 )
@@ -96,6 +98,9 @@ func (p *program) run(x, y float64) float64 {
 
 // compile checks an expression in the given variables: S and R, A, or s.
 func compile(source string, variables []string) (*program, error) {
+	if len(source) > maxExpressionBytes {
+		return nil, fmt.Errorf("%d bytes long, more than the %d an expression may have", len(source), maxExpressionBytes)
+	}
 	newFrame := func() *frame {
 		f := &frame{machine: vm.VM{MemoryBudget: maxExpressionMemory}}
 		switch variables[0] {

@@ -40,7 +40,7 @@ func (f fields) duration(name string) time.Duration {
 		}
 	}
 	f.r.fail(n, f.key(name), "%s is %s, want %s", f.key(name), n.show(), want)
-	if n.kind == number {
+	if n.kind == number && numeral.MatchString(n.text) {
 		f.r.hint("write the unit: %s: %ss", name, n.text)
 	}
 	return 0

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"grange/scenario"
@@ -15,7 +16,9 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
 	f.Add([]byte(valid))
-	for _, s := range []string{"", "a: &a [*a]", "a: b: c", "- - -", "? x", "{", "members: [{name: !!str a}]", "|\n a", "%YAML 1.2\n---\n{}"} {
+	for _, s := range []string{"", "a: &a [*a]", "a: b: c", "- - -", "? x", "{", "members: [{name: !!str a}]", "|\n a", "%YAML 1.2\n---\n{}",
+		"members: [{name: a, data: 0x10, noise: .nan, privacy: 1:30}]", "solver: {minimum: 9007199254740993}", "a: !x !y &z b", "<<: *a",
+		strings.Replace(valid, "form: linear", "form: expression, expression: "+strings.Repeat("(", 1<<12)+"s"+strings.Repeat(")", 1<<12), 1)} {
 		f.Add([]byte(s))
 	}
 	files, _ := filepath.Glob("../examples/*.yaml")
@@ -34,7 +37,7 @@ func FuzzParse(f *testing.F) {
 		}
 		names := map[string]bool{}
 		for _, m := range s.Members {
-			if m.Name == "" || names[m.Name] || m.Data < s.Solver.Minimum || !(m.Noise >= 0 && m.Noise < 1) || !(m.Privacy >= 0) || math.IsInf(m.Privacy, 0) {
+			if m.Name == "" || names[m.Name] || m.Data < s.Solver.Minimum || s.Solver.Minimum>>1 != 0 || !(m.Noise >= 0 && m.Noise < 1) || !(m.Privacy >= 0) || math.IsInf(m.Privacy, 0) {
 				t.Fatalf("member %+v", m)
 			}
 			names[m.Name] = true

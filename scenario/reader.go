@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -17,6 +16,9 @@ type reader struct {
 func (r *reader) fail(at *node, key, format string, args ...any) {
 	if r.err == nil {
 		r.err = &Error{File: r.file, Line: at.line, Column: at.column, Key: key, Problem: fmt.Sprintf(format, args...)}
+		if at.kind == unclear {
+			r.hint("write a decimal number without leading zeros, or quote it where it is text: %q", shorten(at.text))
+		}
 	}
 }
 
@@ -175,8 +177,14 @@ func (r *reader) number(n *node, key string, rule rule) float64 {
 		return 0
 	}
 	x := parseNumeral(n.text)
-	if !rule.ok(x) {
-		r.fail(n, key, "%s is %s, want %s", key, n.text, rule.want)
+	want := rule.want
+	finite := x-x == 0
+	if !finite && rule.ok(x) {
+		want = strings.Replace(want, "a number", "a finite number", 1)
+	}
+	if !finite || !rule.ok(x) {
+		r.fail(n, key, "%s is %s, want %s", key, n.show(), want)
+		return 0
 	}
 	return x
 }
@@ -203,19 +211,18 @@ func wholeFrom(least int64) string { return fmt.Sprintf("a whole number ≥ %d",
 
 func (r *reader) integer(n *node, key string, least, most int64) int64 {
 	want := wholeFrom(least)
-	if most < exactLimit {
+	x, whole := int64(0), false
+	if n.kind == number && !specialNumeral.MatchString(n.text) {
+		x, whole = parseWhole(n.text)
+	}
+	if whole && x > most || most < exactLimit {
 		want = fmt.Sprintf("a whole number from %d to %d", least, most)
 	}
-	x := r.number(n, key, rule{want, func(x float64) bool {
-		return x == math.Trunc(x) && x >= float64(least) && x <= exactLimit
-	}})
-	if x > float64(most) && r.err == nil {
-		r.fail(n, key, "%s is %s, want %s", key, n.text, want)
-	}
-	if r.err != nil {
+	if !whole || x < least || x > most {
+		r.fail(n, key, "%s is %s, want %s", key, n.show(), want)
 		return 0
 	}
-	return int64(x)
+	return x
 }
 
 // list returns the values of a list that may not be empty.

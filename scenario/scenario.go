@@ -61,7 +61,7 @@ type Member struct {
 type Solver struct {
 	StartFraction float64      // default 0.1; unused when Start is set
 	Start         game.Profile // nil unless the file lists contributions
-	Minimum       int64        // default 1
+	Minimum       int64        // 1 or 0; default 1
 	Tolerance     float64      // default 1
 	MaxIterations int          // default 1000
 }
@@ -196,10 +196,25 @@ func (r *reader) mechanisms(top fields) []string {
 func (f fields) solver() Solver {
 	return Solver{
 		StartFraction: 0.1,
-		Minimum:       f.integerOr("minimum", 1, 0),
+		Minimum:       f.minimum(),
 		Tolerance:     f.numberOr("tolerance", 1, positive),
 		MaxIterations: int(f.integerOr("max_iterations", 1000, 1)),
 	}
+}
+
+// minimum reads the least contribution: 1 as in Algorithm 1, or 0.
+func (f fields) minimum() int64 {
+	n := f.node.child("minimum")
+	if n == nil {
+		return 1
+	}
+	if n.kind == number && !specialNumeral.MatchString(n.text) {
+		if x, whole := parseWhole(n.text); whole && (x == 0 || x == 1) {
+			return x
+		}
+	}
+	f.r.fail(n, f.key("minimum"), "%s is %s, want 1, as in Algorithm 1, or 0", f.key("minimum"), n.show())
+	return 1
 }
 
 // start reads solver.start, which depends on the members.

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,13 +25,14 @@ const (
 	null kind = iota
 	boolean
 	number
+	unclear // a numeral that can be read in more than one way
 	text
 	list
 	mapping
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "a truth value", "a number", "text", "a list", "a mapping"}[k]
+	return [...]string{"nothing", "a truth value", "a number", "an unclear number", "text", "a list", "a mapping"}[k]
 }
 
 // node is a YAML value, reduced to what a scenario may contain, with its
@@ -38,7 +40,7 @@ func (k kind) String() string {
 type node struct {
 	kind         kind
 	line, column int
-	text         string // of a number, a text or a truth value
+	text         string // of a number, clear or not, a text or a truth value
 	entries      []entry
 	items        []*node
 }
@@ -63,7 +65,9 @@ func (n *node) child(key string) *node {
 func (n *node) show() string {
 	switch n.kind {
 	case number, boolean:
-		return n.text
+		return shorten(n.text)
+	case unclear:
+		return shorten(n.text) + ", which can be read in more than one way"
 	case text:
 		return fmt.Sprintf("%q", shorten(n.text))
 	case list:
@@ -80,7 +84,8 @@ func shorten(s string) string {
 }
 
 // A number is what YAML 1.2 calls a decimal integer or a float, with
-// underscores between digits allowed. Other notations (hexadecimal, leading
+// underscores between digits allowed; those that are not finite are numbers
+// too, which no rule lets through. Other notations (hexadecimal, leading
 // zeros, sexagesimal) mean different things to different readers.
 var numeral = regexp.MustCompile(`^[-+]?((0|[1-9][0-9]*(_[0-9]+)*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
 
@@ -99,11 +104,15 @@ func parseTree(file string, data []byte) (tree *node, err error) {
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
-	if err := c.refuse(tokens); err != nil {
+	if err := c.deep(tokens); err != nil {
 		return nil, err
 	}
+	marked := c.marked(tokens)
 	parsed, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
+	switch {
+	case err != nil && marked != nil:
+		return nil, marked
+	case err != nil:
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
 			return nil, c.fail(syntax.GetToken(), "not valid YAML: %s", syntax.GetMessage())
@@ -124,7 +133,11 @@ func parseTree(file string, data []byte) (tree *node, err error) {
 	case len(bodies) > 1 || len(parsed.Docs) > 1 && documents(tokens) > 1:
 		return nil, c.fail(bodies[len(bodies)-1].GetToken(), "a second YAML document, want one per file")
 	}
-	return c.convert(bodies[0])
+	tree, err = c.convert(bodies[0], "")
+	if err == nil && marked != nil {
+		return nil, marked
+	}
+	return tree, err
 }
 
 // documents counts the --- markers.
@@ -140,7 +153,7 @@ func documents(tokens token.Tokens) int {
 
 type converter struct{ file string }
 
-func (c *converter) fail(t *token.Token, format string, args ...any) error {
+func (c *converter) fail(t *token.Token, format string, args ...any) *Error {
 	e := &Error{File: c.file, Problem: fmt.Sprintf(format, args...)}
 	if t != nil && t.Position != nil {
 		e.Line, e.Column = t.Position.Line, t.Position.Column
@@ -148,20 +161,21 @@ func (c *converter) fail(t *token.Token, format string, args ...any) error {
 	return e
 }
 
-// refuse looks at the tokens before anything is built from them: no anchors,
-// aliases, tags or merges, which are what makes a small file grow without
-// bounds, and no nesting deeper than any scenario's.
-func (c *converter) refuse(tokens token.Tokens) error {
-	depth, line, onLine := 0, 0, 0
-	for _, t := range tokens {
+// deep looks at the tokens before anything is built from them: no nesting
+// deeper than any scenario's, whether of lists, of mappings or of marks.
+func (c *converter) deep(tokens token.Tokens) error {
+	depth, line, onLine, marks, last := 0, 0, 0, 0, 0
+	for i, t := range tokens {
 		if t.Position.Line != line {
 			line, onLine = t.Position.Line, 0
 		}
 		switch t.Type {
-		case token.AnchorType, token.AliasType, token.MergeKeyType:
-			return c.fail(t, "%q: anchors, aliases and merges are not accepted, want the value written out", shorten(t.Value))
-		case token.TagType:
-			return c.fail(t, "%q: tags are not accepted, want a plain value", shorten(t.Value))
+		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
+			// Between an anchor and the next stands its name.
+			if i-last > 2 {
+				marks = 0
+			}
+			marks, last = marks+1, i
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
 		case token.SequenceEndType, token.MappingEndType:
@@ -169,14 +183,41 @@ func (c *converter) refuse(tokens token.Tokens) error {
 		case token.SequenceEntryType, token.MappingKeyType:
 			onLine++
 		}
-		if depth > maxDepth || onLine > maxDepth || t.Position.IndentLevel > maxDepth {
+		if depth > maxDepth || onLine > maxDepth || marks > maxDepth || t.Position.IndentLevel > maxDepth {
 			return c.fail(t, "nested deeper than %d levels", maxDepth)
 		}
 	}
 	return nil
 }
 
-func (c *converter) convert(in ast.Node) (*node, error) {
+// marked complains about the first anchor, alias, merge or tag, or returns
+// nil. They are what makes a small file grow without bounds.
+func (c *converter) marked(tokens token.Tokens) error {
+	for _, t := range tokens {
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
+			return c.mark(t, "")
+		}
+	}
+	return nil
+}
+
+// mark complains about an anchor, alias, merge or tag in the value of a key.
+func (c *converter) mark(t *token.Token, path string) error {
+	problem, where := "anchors, aliases and merges are not accepted, want the value written out", "the file"
+	if t.Type == token.TagType {
+		problem = "tags are not accepted, want a plain value"
+	}
+	if path != "" {
+		where = path
+	}
+	e := c.fail(t, "%s has %q: %s", where, shorten(t.Value), problem)
+	e.Key = path
+	return e
+}
+
+// convert makes a node of the value of the key with the given path.
+func (c *converter) convert(in ast.Node, path string) (*node, error) {
 	t := in.GetToken()
 	out := &node{line: t.Position.Line, column: t.Position.Column}
 	switch in := in.(type) {
@@ -185,54 +226,49 @@ func (c *converter) convert(in ast.Node) (*node, error) {
 	case *ast.BoolNode:
 		out.kind, out.text = boolean, t.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return c.scalar(out, t)
+		out.kind, out.text = scalar(t.Value), t.Value
 	case *ast.StringNode:
-		if t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType {
-			out.kind, out.text = text, in.Value
-			return out, nil
+		out.kind, out.text = text, in.Value
+		if t.Type != token.SingleQuoteType && t.Type != token.DoubleQuoteType {
+			out.kind, out.text = scalar(t.Value), t.Value
 		}
-		return c.scalar(out, t)
 	case *ast.LiteralNode:
 		out.kind, out.text = text, in.Value.Value
 	case *ast.SequenceNode:
 		out.kind = list
-		for _, v := range in.Values {
-			item, err := c.convert(v)
+		for i, v := range in.Values {
+			item, err := c.convert(v, fmt.Sprintf("%s[%d]", path, i))
 			if err != nil {
 				return nil, err
 			}
 			out.items = append(out.items, item)
 		}
 	case *ast.MappingNode:
-		return c.mapping(out, in.Values)
+		return c.mapping(out, in.Values, path)
 	case *ast.MappingValueNode:
-		return c.mapping(out, []*ast.MappingValueNode{in})
+		return c.mapping(out, []*ast.MappingValueNode{in}, path)
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		return nil, c.mark(t, path)
 	default:
-		return nil, c.fail(t, "%s is not accepted here, want a plain value", strings.ToLower(in.Type().String()))
+		e := c.fail(t, "%s is not accepted here, want a plain value", strings.ToLower(in.Type().String()))
+		e.Key = path
+		return nil, e
 	}
 	return out, nil
 }
 
 // scalar decides what an unquoted word is.
-func (c *converter) scalar(out *node, t *token.Token) (*node, error) {
-	out.text = t.Value
+func scalar(word string) kind {
 	switch {
-	case numeral.MatchString(t.Value):
-		out.kind = number
-		if f := parseNumeral(t.Value); f-f != 0 {
-			return nil, c.fail(t, "%s is too large for a number", shorten(t.Value))
-		}
-	case specialNumeral.MatchString(t.Value):
-		return nil, c.fail(t, "%s is not a finite number", t.Value)
-	case oddNumeral.MatchString(t.Value):
-		return nil, c.fail(t, "%s can be read in more than one way, want a decimal number without leading zeros, or quoted text", shorten(t.Value))
-	default:
-		out.kind = text
+	case numeral.MatchString(word), specialNumeral.MatchString(word):
+		return number
+	case oddNumeral.MatchString(word):
+		return unclear
 	}
-	return out, nil
+	return text
 }
 
-func (c *converter) mapping(out *node, values []*ast.MappingValueNode) (*node, error) {
+func (c *converter) mapping(out *node, values []*ast.MappingValueNode, path string) (*node, error) {
 	out.kind = mapping
 	seen := map[string]int{}
 	for i, v := range values {
@@ -240,7 +276,11 @@ func (c *converter) mapping(out *node, values []*ast.MappingValueNode) (*node, e
 		if i == 0 {
 			out.line, out.column = t.Position.Line, t.Position.Column
 		}
-		if _, ok := v.Key.(*ast.StringNode); !ok {
+		switch v.Key.(type) {
+		case *ast.StringNode:
+		case *ast.MergeKeyNode, *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+			return nil, c.mark(t, path)
+		default:
 			return nil, c.fail(t, "%s cannot be a key, want a word", shorten(t.Value))
 		}
 		e := entry{key: t.Value, line: t.Position.Line, column: t.Position.Column}
@@ -248,7 +288,11 @@ func (c *converter) mapping(out *node, values []*ast.MappingValueNode) (*node, e
 			return nil, c.fail(t, "key %q appears twice, first on line %d", shorten(e.key), first)
 		}
 		seen[e.key] = e.line
-		value, err := c.convert(v.Value)
+		inner := shorten(e.key)
+		if path != "" {
+			inner = path + "." + inner
+		}
+		value, err := c.convert(v.Value, inner)
 		if err != nil {
 			return nil, err
 		}
@@ -260,6 +304,37 @@ func (c *converter) mapping(out *node, values []*ast.MappingValueNode) (*node, e
 
 // parseNumeral returns the value of a numeral; infinite when it is too large.
 func parseNumeral(s string) float64 {
+	if specialNumeral.MatchString(s) {
+		s = strings.Replace(s, ".", "", 1)
+	}
 	f, _ := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
 	return f
+}
+
+// parseWhole returns the value of a numeral digit by digit, so that nothing is
+// rounded, and whether it is a whole number; those beyond 18 digits come back
+// as the largest of their sign.
+func parseWhole(s string) (value int64, whole bool) {
+	mantissa, power, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(s, "_", "")), "e")
+	exponent, _ := strconv.Atoi(power) // the largest of its sign when it is too large
+	negative := strings.HasPrefix(mantissa, "-")
+	units, decimals, _ := strings.Cut(strings.TrimLeft(mantissa, "+-"), ".")
+	digits := strings.TrimLeft(units+decimals, "0")
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return 0, true
+	}
+	exponent = min(max(exponent, -MaxBytes-18), MaxBytes+18) // more than a file has digits
+	zeros := exponent - len(decimals) + len(digits) - len(significant)
+	if zeros < 0 {
+		return 0, false
+	}
+	value = math.MaxInt64
+	if len(significant)+zeros <= 18 {
+		value, _ = strconv.ParseInt(significant+strings.Repeat("0", zeros), 10, 64)
+	}
+	if negative {
+		value = -value
+	}
+	return value, true
 }

@@ -89,7 +89,7 @@ func TestLearns(t *testing.T) {
 	if len(result.Rounds) != 4 || result.Accuracy < 0.6 || result.Rounds[3].Training >= result.Rounds[0].Training {
 		t.Errorf("rounds %+v", result.Rounds)
 	}
-	if result.Kernel != nn.Kernel() || result.Dataset != "fashion" || result.Model != "softmax" {
+	if result.Kernel != nn.Kernels()[0] || result.Dataset != "fashion" || result.Model != "softmax" {
 		t.Errorf("kernel %q, data set %q, model %q", result.Kernel, result.Dataset, result.Model)
 	}
 }

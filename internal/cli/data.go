@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,7 +141,7 @@ func (a *app) dataInfo(directory *string) *cobra.Command {
 				Train: set.Train.Counts(len(set.Classes)), Test: set.Test.Counts(len(set.Classes)),
 				Fingerprint: set.Fingerprint(), Warnings: set.Warnings,
 			}
-			info.Mean, info.Deviation = moments(&set.Train)
+			info.Mean, info.Deviation = set.Normalizer().Mean, set.Normalizer().Deviation
 			if asJSON {
 				return a.printJSON(cmd.Context(), info)
 			}
@@ -151,30 +150,6 @@ func (a *app) dataInfo(directory *string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
-}
-
-// moments returns mean and standard deviation of each channel, of pixels from
-// 0 to 1.
-func moments(images *dataset.Images) (mean, deviation []float64) {
-	plane := images.Shape.Height * images.Shape.Width
-	for c := range images.Shape.Channels {
-		var counts [256]int64
-		for i := range images.Len() {
-			for _, p := range images.Image(i)[c*plane : (c+1)*plane] {
-				counts[p]++
-			}
-		}
-		var n, sum, squares float64
-		for value, count := range counts {
-			x := float64(value) / 255
-			n += float64(count)
-			sum += x * float64(count)
-			squares += x * x * float64(count)
-		}
-		mean = append(mean, sum/n)
-		deviation = append(deviation, math.Sqrt(max(0, squares/n-(sum/n)*(sum/n))))
-	}
-	return mean, deviation
 }
 
 func (a *app) infoText(info dataInfoJSON) string {

@@ -178,6 +178,7 @@ func TestFederationPrintsWhatTrainPrints(t *testing.T) {
 // The same command goes on each time, the silos come back by themselves, no round is lost or counted twice, and the model
 // is to the byte that of the same training in one process.
 func TestKilledCoordinator(t *testing.T) {
+	t.Parallel()
 	v := newVillage(t)
 	coordinator := v.start("--save", "federated.safetensors")
 	v.join()

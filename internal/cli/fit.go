@@ -64,8 +64,7 @@ func (a *app) runFit(ctx context.Context, file string, l labFlags, p planFlags, 
 		return err
 	}
 	if f.bootstrap > 0 {
-		boot := curve.Bootstrap{Form: s.Fit.Form, Replicates: f.bootstrap, Workers: l.workers}
-		if s.Spread, err = boot.Run(s.Plan.CurvePoints(s.Points), rand.New(rand.NewPCG(b.seed, 0x666974)), nil); err != nil {
+		if err := s.Doubt(f.bootstrap, rand.New(rand.NewPCG(b.seed, 0x666974))); err != nil {
 			return err
 		}
 	}

@@ -118,6 +118,8 @@ func packError(err error, p packFlags) error {
 		return hint(exitUsage, "--max-size 60MB")
 	case errors.Is(err, pack.ErrThere):
 		return hint(exitUsage, "another folder with --out, or remove "+p.out)
+	case errors.Is(err, pack.ErrKind):
+		return hint(exitFailed, "take it out of the data folder, or put a copy in its place")
 	case errors.Is(err, dataset.ErrMissing):
 		return hint(exitFailed, "grange data fetch gets it, or name its folder with --data DIR")
 	case p.program != "" && errors.Is(err, fs.ErrNotExist):

@@ -10,6 +10,7 @@ import (
 // TestPaperCells reports on the cells of the paper's own scale that are in the repository: the program still knows them,
 // and finds in them what docs/reproduction.md says.
 func TestPaperCells(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	if err := os.CopyFS(filepath.Join(folder, "results"), os.DirFS("../../docs/reproduction")); err != nil {
 		t.Fatal(err)

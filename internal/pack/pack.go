@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,8 @@ var (
 	ErrSize = errors.New("pack: impossible size")
 	// ErrThere is a folder that holds something already.
 	ErrThere = errors.New("pack: folder is not empty")
+	// ErrKind is something other than a file or a folder, or a link that goes round in a circle.
+	ErrKind = errors.New("pack: cannot be packed")
 )
 
 //go:embed run.sh
@@ -97,26 +100,44 @@ func Write(folder string, most int64, files []File) (parts []Part, err error) {
 func archive(to io.Writer, files []File) error {
 	out := tar.NewWriter(to)
 	for _, file := range files {
-		err := filepath.WalkDir(file.Path, func(found string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			inner, err := filepath.Rel(file.Path, found)
-			if err != nil {
-				return err
-			}
-			// What a link leads to is packed, not the link.
-			info, err := os.Stat(found)
-			if err != nil || info.IsDir() {
-				return err
-			}
-			return add(out, path.Join(file.Name, filepath.ToSlash(inner)), found, info)
-		})
-		if err != nil {
+		if err := addAll(out, file, nil); err != nil {
 			return err
 		}
 	}
 	return out.Close()
+}
+
+// addAll adds a file, or a folder with all that is in it, in the order of names. What a link leads to is packed, not the
+// link. above are the folders on the way here, by their true paths.
+func addAll(out *tar.Writer, file File, above []string) error {
+	info, err := os.Stat(file.Path)
+	switch {
+	case err != nil:
+		return err
+	case info.Mode().IsRegular():
+		return add(out, file.Name, file.Path, info)
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is neither a file nor a folder", ErrKind, file.Path)
+	}
+	folder, err := filepath.EvalSymlinks(file.Path)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(above, folder) {
+		return fmt.Errorf("%w: %s leads back to a folder that it is in", ErrKind, file.Path)
+	}
+	above = append(slices.Clone(above), folder)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		inner := File{Name: path.Join(file.Name, entry.Name()), Path: filepath.Join(file.Path, entry.Name())}
+		if err := addAll(out, inner, above); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func add(out *tar.Writer, name, file string, info fs.FileInfo) error {

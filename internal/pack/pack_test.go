@@ -33,32 +33,7 @@ func TestWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var whole []byte
-		for _, part := range parts {
-			text, err := os.ReadFile(filepath.Join(folder, part.Name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if int64(len(text)) != part.Size || len(text) > 1000 {
-				t.Errorf("%s has %d bytes and should have %d", part.Name, len(text), part.Size)
-			}
-			whole = append(whole, text...)
-		}
-		got := map[string]string{}
-		for archive := tar.NewReader(bytes.NewReader(whole)); ; {
-			header, err := archive.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := io.ReadAll(archive)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got[header.Name] = string(text)
-		}
+		got := unpack(t, folder, parts)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -66,6 +41,73 @@ func TestWrite(t *testing.T) {
 			t.Error("the same files are packed differently")
 		}
 		before = parts
+	}
+}
+
+// unpack reads the files in the parts of a pack, none of which is longer than 1000 bytes.
+func unpack(t *testing.T, folder string, parts []Part) map[string]string {
+	t.Helper()
+	var whole []byte
+	for _, part := range parts {
+		text, err := os.ReadFile(filepath.Join(folder, part.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int64(len(text)) != part.Size || len(text) > 1000 {
+			t.Errorf("%s has %d bytes and should have %d", part.Name, len(text), part.Size)
+		}
+		whole = append(whole, text...)
+	}
+	got := map[string]string{}
+	for archive := tar.NewReader(bytes.NewReader(whole)); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return got
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[header.Name] = string(text)
+	}
+}
+
+// TestLinks packs what links lead to, wherever they are, and refuses those that lead back.
+func TestLinks(t *testing.T) {
+	from := t.TempDir()
+	for name, text := range map[string]string{"elsewhere/set/a": "first", "elsewhere/more/b": "second", "c": "third"} {
+		file := filepath.Join(from, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(to, name string) {
+		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(filepath.Join("elsewhere", "set"), "set")
+	link(filepath.Join("..", "more"), "elsewhere/set/more")
+	link(filepath.Join("..", "..", "c"), "elsewhere/set/c")
+	files := []File{{"data/set", filepath.Join(from, "set")}}
+	folder := filepath.Join(t.TempDir(), "out")
+	parts, err := Write(folder, 1000, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"data/set/a": "first", "data/set/more/b": "second", "data/set/c": "third"}
+	if diff := cmp.Diff(want, unpack(t, folder, parts)); diff != "" {
+		t.Error(diff)
+	}
+	link("..", "elsewhere/more/back")
+	if _, err := Write(filepath.Join(t.TempDir(), "out"), 1000, files); !errors.Is(err, ErrKind) {
+		t.Errorf("a circle: %v", err)
 	}
 }
 

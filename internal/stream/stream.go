@@ -24,9 +24,3 @@ func New(seed uint64, purpose string, indices ...int) *rand.Rand {
 	}
 	return rand.New(rand.NewChaCha8(sha256.Sum256(message)))
 }
-
-// Seed returns a 64-bit seed for one purpose and one list of task indices, for code that takes a seed instead of a
-// stream.
-func Seed(seed uint64, purpose string, indices ...int) uint64 {
-	return New(seed, purpose, indices...).Uint64()
-}

@@ -9,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 
 	"grange/dataset"
 	"grange/federated"
-	"grange/internal/stream"
 	"grange/model"
 	"grange/nn"
 )
@@ -52,6 +50,7 @@ type Config struct {
 // goroutines as there are members: they share the workers.
 type Trainer struct {
 	config     Config
+	reach      federated.Reach
 	normalizer *dataset.Normalizer
 	kernel     string
 	workers    *pool
@@ -87,7 +86,10 @@ func New(config Config) (*Trainer, error) {
 	if err := config.Data.CheckShards(config.Shards); err != nil {
 		return nil, err
 	}
-	t := &Trainer{config: config, normalizer: config.Data.Normalizer()}
+	t := &Trainer{
+		config: config, normalizer: config.Data.Normalizer(),
+		reach: federated.Reach{Points: dataset.Points(config.Shards), Batch: config.Batch, Weights: config.Spec.Size()},
+	}
 	t.workers = newPool(config.Workers, t.newWorker)
 	first, err := t.workers.borrow(context.Background(), 0)
 	if err != nil {
@@ -114,11 +116,10 @@ func (t *Trainer) newWorker() (*worker, error) {
 // Kernel names the kernel that the networks use.
 func (t *Trainer) Kernel() string { return t.kernel }
 
-// Train trains one member for one round. Chance, which is the order of the data in every epoch, comes from the task's
-// seed, member and round.
+// Train trains one member for one round.
 func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Update, error) {
-	if err := t.check(task); err != nil {
-		return federated.Update{}, err
+	if err := t.reach.Check(task); err != nil {
+		return federated.Update{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	weights := task.Global.Clone()
 	sgd := nn.SGD{
@@ -134,61 +135,40 @@ func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Upd
 		sgd.Reference = task.Global.Flat
 	}
 	shard := t.config.Shards[task.Member]
-	random := stream.New(task.Seed, "local training order", task.Member, task.Round)
-	order := make([]int32, task.Contribution)
-	for i := range order {
-		order[i] = int32(i)
-	}
 	// Work is counted in images, of which there are this many left.
-	left := task.Local.Epochs * len(order)
+	left := task.Local.Epochs * task.Contribution
 	w, err := t.workers.borrow(ctx, left)
 	if err != nil {
 		return federated.Update{}, err
 	}
 	var loss float64
-	steps, told := 0, left
-	for range task.Local.Epochs {
-		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		loss = 0
-		for batch := range slices.Chunk(order, task.Local.Batch) {
-			images, labels := t.gather(w, shard, batch)
-			loss += float64(len(batch)) * w.network.Step(weights, images, labels, sgd)
-			left -= len(batch)
-			if steps++; steps%slice != 0 && left > 0 {
-				continue
+	steps, told, last := 0, left, -1
+	for epoch, batch := range task.Batches() {
+		if epoch != last {
+			loss, last = 0, epoch
+		}
+		images, labels := t.gather(w, shard, batch)
+		loss += float64(len(batch)) * w.network.Step(weights, images, labels, sgd)
+		left -= len(batch)
+		if steps++; steps%slice != 0 && left > 0 {
+			continue
+		}
+		t.config.Progress(told - left)
+		told = left
+		if left == 0 {
+			break
+		}
+		if w, err = t.workers.exchange(ctx, w, left); err != nil {
+			if w != nil {
+				t.workers.giveBack(w)
 			}
-			t.config.Progress(told - left)
-			told = left
-			if left == 0 {
-				break
-			}
-			if w, err = t.workers.exchange(ctx, w, left); err != nil {
-				if w != nil {
-					t.workers.giveBack(w)
-				}
-				return federated.Update{}, err
-			}
+			return federated.Update{}, err
 		}
 	}
 	t.workers.giveBack(w)
 	return federated.Update{
-		Round: task.Round, Member: task.Member, Weights: weights, Loss: loss / float64(len(order)),
+		Round: task.Round, Member: task.Member, Weights: weights, Loss: loss / float64(task.Contribution),
 	}, nil
-}
-
-// check reports a task that this trainer cannot do.
-func (t *Trainer) check(task federated.Task) error {
-	if task.Member < 0 || task.Member >= len(t.config.Shards) {
-		return fmt.Errorf("%w: no data for member %d of %d", ErrConfig, task.Member+1, len(t.config.Shards))
-	}
-	if have := len(t.config.Shards[task.Member].Points); task.Contribution < 1 || task.Contribution > have {
-		return fmt.Errorf("%w: %s is to train on %d points and has %d", ErrConfig, task.Name, task.Contribution, have)
-	}
-	if task.Local.Batch < 1 || task.Local.Batch > t.config.Batch || task.Local.Epochs < 1 {
-		return fmt.Errorf("%w: %d epochs of batches of %d, expected at least 1 epoch and batches of 1 to %d",
-			ErrConfig, task.Local.Epochs, task.Local.Batch, t.config.Batch)
-	}
-	return nil
 }
 
 // gather puts the images and labels of a batch, given as positions in the shard, together.

@@ -80,6 +80,9 @@ func glob(pattern string) []string {
 	return found
 }
 
+// mostLinks is how many links in a row are followed, as many as by Linux.
+const mostLinks = 40
+
 // packageFolders lists the folders of Python packages, the most particular first.
 func packageFolders(getenv func(string) string) []string {
 	var roots []string
@@ -89,8 +92,9 @@ func packageFolders(getenv func(string) string) []string {
 		}
 	}
 	for _, folder := range filepath.SplitList(getenv("PATH")) {
-		// A link to an interpreter leads to its environment.
-		for name := filepath.Join(folder, "python3"); name != ""; {
+		// A link to an interpreter leads to its environment, or round in a circle.
+		name := filepath.Join(folder, "python3")
+		for range mostLinks {
 			info, err := os.Lstat(name)
 			if err != nil {
 				break

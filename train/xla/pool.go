@@ -21,7 +21,7 @@ type Pool struct {
 	service     *service
 	idle        chan *worker
 	workers     []*worker
-	version     string
+	version     string // guarded by the first worker's mutex
 }
 
 // attempts is how often a task is tried on workers that die.
@@ -103,7 +103,11 @@ func (p *Pool) begin(ctx context.Context, prepare message) error {
 func (p *Pool) Kernel() string { return "xla:cuda " + string(p.config.Precision) }
 
 // Version is what the plugin says of itself.
-func (p *Pool) Version() string { return p.version }
+func (p *Pool) Version() string {
+	p.workers[0].mutex.Lock()
+	defer p.workers[0].mutex.Unlock()
+	return p.version
+}
 
 // Side says whether the workers' kernels can run at once, under the multi-process service.
 func (p *Pool) Side() bool { return p.service != nil }
@@ -117,17 +121,17 @@ func (p *Pool) Processes() []int {
 	for _, w := range p.workers {
 		w.mutex.Lock()
 		if w.process != nil {
-			numbers = append(numbers, w.process.Process.Pid)
+			numbers = append(numbers, w.process.command.Process.Pid)
 		}
 		w.mutex.Unlock()
 	}
 	return numbers
 }
 
-// Close ends the workers.
+// Close ends the workers. Tasks that they are at fail.
 func (p *Pool) Close() {
 	for _, w := range p.workers {
-		w.kill()
+		w.close()
 	}
 	if p.service != nil {
 		p.service.stop()

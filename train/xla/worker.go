@@ -12,13 +12,19 @@ import (
 	"sync"
 )
 
-// worker is the parent's side of a worker process. One goroutine uses it at a time.
+// worker is the parent's side of a worker process. One goroutine uses it at a time, and any may close it meanwhile.
 type worker struct {
 	pool   *Pool
 	number int
 
-	mutex   sync.Mutex // guards process, which kill may take away at any time
-	process *exec.Cmd
+	mutex   sync.Mutex // guards what follows
+	process *process   // nil while none runs
+	closed  bool       // whether none may be started any more
+}
+
+// process is a worker process that was started.
+type process struct {
+	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 	said    *tail
@@ -52,23 +58,24 @@ func (w *worker) try(ctx context.Context, m message) (message, error) {
 
 // once has a task done by the process, which is started if there is none.
 func (w *worker) once(ctx context.Context, m message) (message, error) {
-	if w.process == nil {
-		if err := w.start(); err != nil {
-			return message{}, err
-		}
-		stop := context.AfterFunc(ctx, w.end)
-		answer, err := w.exchange(w.greeting())
-		stop()
+	process, started, err := w.start()
+	if err != nil {
+		return message{}, err
+	}
+	stop := context.AfterFunc(ctx, w.end)
+	defer stop()
+	if started {
+		answer, err := w.exchange(process, w.greeting())
 		if err != nil {
 			return message{}, err
 		}
 		if w.number == 1 {
+			w.mutex.Lock()
 			w.pool.version = answer.head.Version
+			w.mutex.Unlock()
 		}
 	}
-	stop := context.AfterFunc(ctx, w.end)
-	defer stop()
-	return w.exchange(m)
+	return w.exchange(process, m)
 }
 
 // greeting is the first message to a worker.
@@ -82,44 +89,48 @@ func (w *worker) greeting() message {
 	}
 }
 
-// start starts the process.
-func (w *worker) start() error {
-	command := w.pool.config.Command
-	process := exec.Command(command[0], command[1:]...)
-	process.Env = append(os.Environ(), w.pool.environment...)
-	if w.pool.service != nil {
-		process.Env = append(process.Env, w.pool.service.environment()...)
-	}
-	w.said = &tail{}
-	process.Stderr = w.said
-	in, err := process.StdinPipe()
-	if err != nil {
-		return fmt.Errorf("%w: cannot start it: %w", ErrWorker, err)
-	}
-	out, err := process.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("%w: cannot start it: %w", ErrWorker, err)
-	}
-	if err := process.Start(); err != nil {
-		return fmt.Errorf("%w: cannot start it: %w", ErrWorker, err)
-	}
-	w.in, w.out = in, bufio.NewReaderSize(out, 1<<16)
+// start returns the process and whether it was started just now, since there was none.
+func (w *worker) start() (p *process, started bool, err error) {
 	w.mutex.Lock()
-	w.process = process
-	w.mutex.Unlock()
-	return nil
+	defer w.mutex.Unlock()
+	if w.process != nil {
+		return w.process, false, nil
+	}
+	if w.closed {
+		return nil, false, fmt.Errorf("%w: it was closed", ErrWorker)
+	}
+	words := w.pool.config.Command
+	p = &process{command: exec.Command(words[0], words[1:]...), said: &tail{}}
+	p.command.Env = append(os.Environ(), w.pool.environment...)
+	if w.pool.service != nil {
+		p.command.Env = append(p.command.Env, w.pool.service.environment()...)
+	}
+	p.command.Stderr = p.said
+	if p.in, err = p.command.StdinPipe(); err != nil {
+		return nil, false, fmt.Errorf("%w: cannot start it: %w", ErrWorker, err)
+	}
+	out, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: cannot start it: %w", ErrWorker, err)
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, false, fmt.Errorf("%w: cannot start it: %w", ErrWorker, err)
+	}
+	p.out = bufio.NewReaderSize(out, 1<<16)
+	w.process = p
+	return p, true, nil
 }
 
 // exchange sends a message and waits for the answer. A worker that does not answer properly is ended.
-func (w *worker) exchange(m message) (message, error) {
-	err := send(w.in, m)
+func (w *worker) exchange(p *process, m message) (message, error) {
+	err := send(p.in, m)
 	var answer message
 	if err == nil {
-		answer, err = receive(w.out)
+		answer, err = receive(p.out)
 	}
 	if err != nil {
 		w.kill()
-		if said := w.said.String(); said != "" {
+		if said := p.said.String(); said != "" {
 			return message{}, fmt.Errorf("%w: %w; it said: %s", errDied, err, said)
 		}
 		return message{}, fmt.Errorf("%w: %w", errDied, err)
@@ -155,21 +166,29 @@ func (w *worker) end() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.process != nil {
-		_ = w.process.Process.Kill()
+		_ = w.process.command.Process.Kill()
 	}
 }
 
 // kill ends the process and waits until it is gone.
 func (w *worker) kill() {
-	w.end()
 	w.mutex.Lock()
-	process := w.process
+	p := w.process
 	w.process = nil
 	w.mutex.Unlock()
-	if process != nil {
-		_ = w.in.Close()
-		_ = process.Wait()
+	if p != nil {
+		_ = p.command.Process.Kill()
+		_ = p.in.Close()
+		_ = p.command.Wait()
 	}
+}
+
+// close ends the process for good. What it was doing fails.
+func (w *worker) close() {
+	w.mutex.Lock()
+	w.closed = true
+	w.mutex.Unlock()
+	w.kill()
 }
 
 // tail keeps the end of what is written to it.

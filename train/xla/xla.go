@@ -22,7 +22,6 @@ import (
 
 	"grange/dataset"
 	"grange/federated"
-	"grange/internal/stream"
 	"grange/model"
 	"grange/train/xla/program"
 )
@@ -113,6 +112,7 @@ func (c Config) withDefaults() (Config, error) {
 type Trainer struct {
 	pool     *Pool
 	shards   []dataset.Shard
+	reach    federated.Reach
 	progress func(images int)
 }
 
@@ -121,7 +121,8 @@ func (p *Pool) Trainer(shards []dataset.Shard) (*Trainer, error) {
 	if err := p.config.Data.CheckShards(shards); err != nil {
 		return nil, err
 	}
-	return &Trainer{pool: p, shards: shards, progress: func(int) {}}, nil
+	reach := federated.Reach{Points: dataset.Points(shards), Batch: p.config.Batch, Weights: p.config.Spec.Size()}
+	return &Trainer{pool: p, shards: shards, reach: reach, progress: func(int) {}}, nil
 }
 
 // Kernel names what computes.
@@ -129,8 +130,8 @@ func (t *Trainer) Kernel() string { return t.pool.Kernel() }
 
 // Train trains one member for one round.
 func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Update, error) {
-	if err := t.check(task); err != nil {
-		return federated.Update{}, err
+	if err := t.reach.Check(task); err != nil {
+		return federated.Update{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	plan := newPlan(t.pool.config.Batch, t.pool.config.Steps, t.shards[task.Member], task)
 	answer, err := t.pool.ask(ctx, message{
@@ -160,24 +161,6 @@ func (t *Trainer) Train(ctx context.Context, task federated.Task) (federated.Upd
 	return federated.Update{Round: task.Round, Member: task.Member, Weights: weights, Loss: loss / float64(task.Contribution)}, nil
 }
 
-// check reports a task that this trainer cannot do.
-func (t *Trainer) check(task federated.Task) error {
-	if task.Member < 0 || task.Member >= len(t.shards) {
-		return fmt.Errorf("%w: no data for member %d of %d", ErrConfig, task.Member+1, len(t.shards))
-	}
-	if have := len(t.shards[task.Member].Points); task.Contribution < 1 || task.Contribution > have {
-		return fmt.Errorf("%w: %s is to train on %d points and has %d", ErrConfig, task.Name, task.Contribution, have)
-	}
-	if task.Local.Batch < 1 || task.Local.Batch > t.pool.config.Batch || task.Local.Epochs < 1 {
-		return fmt.Errorf("%w: %d epochs of batches of %d, expected at least 1 epoch and batches of 1 to %d",
-			ErrConfig, task.Local.Epochs, task.Local.Batch, t.pool.config.Batch)
-	}
-	if len(task.Global.Flat) != t.pool.config.Spec.Size() {
-		return fmt.Errorf("%w: a model of %d weights, expected %d", ErrConfig, len(task.Global.Flat), t.pool.config.Spec.Size())
-	}
-	return nil
-}
-
 // plan is the order in which a task goes through its data, step by step.
 type plan struct {
 	points, labels, counts []int32
@@ -185,29 +168,20 @@ type plan struct {
 	steps, lastEpoch int
 }
 
-// newPlan draws the order as package cpu does. Each step has room for batch points; their number is a multiple of block.
+// newPlan lays the steps of a task out. Each has room for batch points; their number is a multiple of block.
 func newPlan(batch, block int, shard dataset.Shard, task federated.Task) plan {
-	order := make([]int32, task.Contribution)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	each := (len(order) + task.Local.Batch - 1) / task.Local.Batch
+	each := (task.Contribution + task.Local.Batch - 1) / task.Local.Batch
 	p := plan{steps: task.Local.Epochs * each, lastEpoch: (task.Local.Epochs - 1) * each}
 	all := (p.steps + block - 1) / block * block
 	p.points, p.labels, p.counts = make([]int32, all*batch), make([]int32, all*batch), make([]int32, all)
-	random := stream.New(task.Seed, "local training order", task.Member, task.Round)
 	step := 0
-	for range task.Local.Epochs {
-		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		for from := 0; from < len(order); from += task.Local.Batch {
-			positions := order[from:min(from+task.Local.Batch, len(order))]
-			for i, position := range positions {
-				p.points[step*batch+i] = shard.Points[position]
-				p.labels[step*batch+i] = int32(shard.Labels[position])
-			}
-			p.counts[step] = int32(len(positions))
-			step++
+	for _, positions := range task.Batches() {
+		for i, position := range positions {
+			p.points[step*batch+i] = shard.Points[position]
+			p.labels[step*batch+i] = int32(shard.Labels[position])
 		}
+		p.counts[step] = int32(len(positions))
+		step++
 	}
 	return p
 }

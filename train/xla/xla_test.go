@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"grange/dataset"
@@ -257,6 +258,41 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCloseWhileTraining closes an engine that trains: the training fails, and no worker is left or started again. Under
+// the race detector it also shows that closing and training do not touch the same memory unguarded.
+func TestCloseWhileTraining(t *testing.T) {
+	for range 5 {
+		engine := &Engine{Config: testConfig(t, "well", 2)}
+		job := testJob(testData(), federated.Local{Epochs: 1, Batch: 16, Rate: 0.1})
+		job.Settings.Rounds, job.Engine = 1<<20, engine
+		begun := make(chan struct{})
+		var once sync.Once
+		job.Observe = func(federated.Observation) { once.Do(func() { close(begun) }) }
+		failed := make(chan error)
+		go func() {
+			_, err := train.Run(context.Background(), job)
+			failed <- err
+		}()
+		<-begun
+		engine.mutex.Lock()
+		var pools []*Pool
+		for _, pool := range engine.pools {
+			pools = append(pools, pool)
+		}
+		engine.mutex.Unlock()
+		engine.Close()
+		if err := <-failed; !errors.Is(err, ErrWorker) {
+			t.Errorf("closed: %v", err)
+		}
+		for _, pool := range pools {
+			if left := pool.Processes(); len(left) > 0 {
+				t.Errorf("processes %v are left", left)
+				pool.Close()
+			}
+		}
+	}
+}
+
 func TestRejects(t *testing.T) {
 	data := testData()
 	spec, err := model.New("mlp", model.Shape(data.Shape()), 3)
@@ -382,6 +418,20 @@ func TestFindPlugin(t *testing.T) {
 		if err != nil || got != test.want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
+	}
+	// A link to itself, and two to each other, are passed over.
+	for from, to := range map[string]string{"self": "self", "here": "there", "there": "here"} {
+		if err := os.MkdirAll(filepath.Join(root, from), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join("..", to, "python3"), filepath.Join(root, from, "python3")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	circles := strings.Join([]string{filepath.Join(root, "self"), filepath.Join(root, "here"), filepath.Join(root, "bin")}, string(filepath.ListSeparator))
+	got, err := FindPlugin("", func(key string) string { return map[string]string{"PATH": circles}[key] })
+	if err != nil || got != plugin {
+		t.Errorf("circles: %s, %v", got, err)
 	}
 	for _, given := range []string{filepath.Join(root, "nowhere"), filepath.Join(root, "bin")} {
 		if _, err := FindPlugin(given, os.Getenv); !errors.Is(err, ErrNoPlugin) {
