@@ -17,6 +17,7 @@ type Values struct {
 	Members  []string
 	Truth    string // what it is, in words, such as "every coalition retrained"
 	Rebuilt  bool   // the methods work on models rebuilt from saved updates
+	Raw      bool   // negative indices keep their sign
 	Indices  []float64
 	Shares   []float64
 	Methods  []ValuedMethod
@@ -239,8 +240,12 @@ func (v *Values) figure() chart.Chart {
 
 // shareTable has one row per method, one column per member.
 func (v *Values) shareTable() *html.Table {
+	negative := "Negative indices count as nothing."
+	if v.Raw {
+		negative = "Negative indices keep their sign: a member below zero would pay."
+	}
 	t := &html.Table{Title: "Shares, in per cent", Head: []html.Head{{Text: "Method", Left: true}},
-		Note: "Negative indices count as nothing. A share more than two points from the truth is marked."}
+		Note: negative + " A share more than two points from the truth is marked."}
 	truth := html.Row{Strong: true, Cells: []html.Cell{{Text: "truth"}}}
 	for n, name := range v.Members {
 		t.Head = append(t.Head, html.Head{Text: name})
