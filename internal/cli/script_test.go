@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -49,6 +50,14 @@ func TestScripts(t *testing.T) {
 			"exits":   exits,
 			"round":   round,
 			"waitfor": waitFor,
+
+			"waitlines": waitLines,
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", name)
 		},
 	})
 }
@@ -89,6 +98,23 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s", stderr)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// waitLines waits until a file has a number of lines: waitlines PATTERN 20
+func waitLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitlines PATTERN LINES")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for {
+		files, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(files) == 1 && strings.Count(ts.ReadFile(files[0]), "\n") >= want {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

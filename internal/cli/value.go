@@ -197,6 +197,7 @@ func valueError(err error, flags valueFlags) error {
 	case errors.Is(err, game.ErrNoShares):
 		return hint(exitFailed, "--negative clip, by which negative indices count as nothing")
 	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("the time is up: %w", err)
 		return hint(exitFailed, "a longer --time, or the same again: it goes on from what was valued")
 	case errors.Is(err, updates.ErrNone):
 		return hint(exitUsage, "grange train FILE --save-updates DIR")

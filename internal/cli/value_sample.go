@@ -41,8 +41,11 @@ func sampled(ctx context.Context, g *valuation.Game, m valuation.Method, seed ui
 	if r != nil && r.Status == valuation.Deadline && r.Samples == 0 {
 		return nil, fmt.Errorf("%s has no sample yet: %w", m.Name(), context.DeadlineExceeded)
 	}
-	if few := w.check(ctx); err == nil && few != nil {
-		return nil, few
+	if err == nil {
+		err = w.check(ctx, r.Evaluations)
+	}
+	if errors.Is(err, errFew) {
+		return nil, err
 	}
 	return r, err
 }
@@ -67,11 +70,12 @@ func (w *witness) Begin(s valuation.Start) (valuation.Estimation, error) {
 var errFew = errors.New("too few evaluations")
 
 // check complains when an estimation ended without a sample: then its values
-// say nothing, and nobody is to be paid by them.
-func (w *witness) check(ctx context.Context) error {
+// say nothing, and nobody is to be paid by them. It is told how many coalitions
+// each estimation came to value; those that valued all need no sample.
+func (w *witness) check(ctx context.Context, evaluations ...int) error {
 	need := 0
 	for i, e := range w.begun {
-		if e.Samples() == 0 && w.starts[i].Members > 1 {
+		if members := w.starts[i].Members; e.Samples() == 0 && (members > valuation.ExactLimit || evaluations[i] < 1<<members) {
 			need = max(need, leastEvaluations(ctx, w.Method, w.starts[i]))
 		}
 	}

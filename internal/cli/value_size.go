@@ -56,7 +56,7 @@ func lasting(seconds float64) string {
 			return fmt.Sprintf("%.3g %s", seconds/u.size, u.name)
 		}
 	}
-	return fmt.Sprintf("%.2g ms", 1000*seconds)
+	return fmt.Sprintf("%.3g ms", 1000*seconds)
 }
 
 func bytesOf(x float64) string {

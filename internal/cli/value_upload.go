@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"grange/lab/updates"
@@ -80,20 +81,21 @@ func (u *upload) by(ctx context.Context, method string) (*valuation.Result, erro
 		r, err = u.app.valueGame(ctx, f.game, method, u.seed, u.flags)
 	}
 	if err == nil && f.failure != nil {
-		r.Status, r.Reason, err = valuation.Failed, f.failure.Error(), f.failure
-		r.Warnings = append(r.Warnings, fmt.Sprintf("only the first %d of %d rounds are valued", f.rounds, u.folder.Rounds()))
+		err = f.failure
+		u.cut(r, f.rounds, err)
 	}
 	return r, err
 }
 
-// one returns how long it takes to evaluate a model.
+// one returns how long it takes to rebuild and evaluate a model.
 func (u *upload) one(ctx context.Context) (time.Duration, error) {
 	round, err := u.folder.Round(ctx, 1)
 	if err != nil {
 		return 0, err
 	}
+	value := round.Utility(u.score)
 	began := u.app.env.Now()
-	_, err = u.score(ctx, round.Global)
+	_, err = value.Value(ctx, valuation.Everyone(len(u.members)))
 	return u.app.env.Now().Sub(began), err
 }
 
@@ -104,14 +106,28 @@ func (u *upload) guided(ctx context.Context, name string, m valuation.Method) (*
 	if u.flags.evaluations > 0 || u.flags.stopError > 0 || u.flags.stopRanks > 0 {
 		g.Settings.Stop = rules(len(u.members), u.flags)
 	}
-	r, err := u.byRounds(ctx, func(h reconstruct.History) (*reconstruct.Outcome, error) { return g.Value(ctx, h, u.evaluate) })
-	if few := w.check(ctx); err == nil && few != nil {
-		return nil, few
-	}
-	if r != nil {
-		r.Method = name
-	}
-	return r, err
+	return u.byRounds(ctx, func(h reconstruct.History) (*reconstruct.Outcome, error) {
+		outcome, err := g.Value(ctx, h, u.evaluate)
+		if err != nil {
+			return outcome, err
+		}
+		var evaluations []int
+		exact := len(u.members) <= valuation.ExactLimit
+		for _, r := range outcome.Rounds {
+			if !r.Skipped {
+				evaluations = append(evaluations, r.Evaluations)
+			}
+			exact = exact && !r.Skipped && r.Evaluations == 1<<len(u.members)
+		}
+		if err := w.check(ctx, evaluations...); err != nil {
+			return nil, err
+		}
+		outcome.Method = name
+		if exact {
+			outcome.Status = valuation.Exact
+		}
+		return outcome, nil
+	})
 }
 
 // byRounds adds up over rounds.
@@ -121,25 +137,24 @@ func (u *upload) byRounds(ctx context.Context, value func(reconstruct.History) (
 	outcome, err := value(&watchedHistory{Folder: u.folder, bar: bar, rounds: u.folder.Rounds()})
 	if err == nil && ctx.Err() != nil { // the last round was cut short
 		err = ctx.Err()
-		outcome.Status, outcome.Reason = valuation.Failed, err.Error()
 	}
 	if err != nil && (outcome == nil || len(outcome.Rounds) == 0) {
 		return nil, err
 	}
-	skipped, moved := 0, 0.0
-	for _, r := range outcome.Rounds {
-		if r.Skipped {
-			skipped++
-			moved += r.After - r.Before
-		}
-	}
-	if skipped > 0 {
-		outcome.Warnings = append(outcome.Warnings, fmt.Sprintf("%d of %d rounds moved the model too little and count for nobody; together they brought %.4f", skipped, u.folder.Rounds(), moved))
-	}
 	if err != nil {
-		outcome.Warnings = append(outcome.Warnings, fmt.Sprintf("only the first %d of %d rounds are valued", len(outcome.Rounds), u.folder.Rounds()))
+		u.cut(&outcome.Result, len(outcome.Rounds), err)
 	}
 	return &outcome.Result, err
+}
+
+// cut marks a result of the first rounds only. How far it is from that of all
+// nobody knows.
+func (u *upload) cut(r *valuation.Result, rounds int, cause error) {
+	r.Status, r.Reason = valuation.Failed, cause.Error()
+	for n := range r.Values {
+		r.Errors[n], r.Spread[n] = math.Inf(1), math.Inf(1)
+	}
+	r.Warnings = append(r.Warnings, fmt.Sprintf("only the first %d of %d rounds are valued", rounds, u.folder.Rounds()))
 }
 
 // final returns the game of the final models: of one-round, or replayed. When
