@@ -125,6 +125,7 @@ type run struct {
 	estimation Estimation
 	watch      func(Progress) string
 	bound      int
+	asked      int // the samples there were when the rule was last asked
 	exact      []float64
 	status     Status
 	reason     string
@@ -132,7 +133,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, g *Game, method Method, settings Settings) (*run, error) {
-	if err := g.check(); err != nil {
+	if err := g.Check(); err != nil {
 		return nil, err
 	}
 	if settings.Workers < 0 {
@@ -178,7 +179,7 @@ const firstBatch = 64
 
 // step runs one batch and reports whether there is more to do.
 func (r *run) step(ctx context.Context) bool {
-	if len(r.known) == 2 && r.finish(ctx) { // a single member
+	if r.complete() { // a single member
 		return false
 	}
 	q := &Query{fresh: map[Coalition]bool{}, known: r.known, room: r.bound - len(r.known), batch: max(firstBatch, len(r.known)/4)}
@@ -195,7 +196,7 @@ func (r *run) step(ctx context.Context) bool {
 		}
 	}
 	if err := r.value(ctx, fresh); err != nil {
-		r.fail(err)
+		r.fail(ctx, err)
 		return false
 	}
 	worths := make([]float64, len(q.coalitions))
@@ -203,14 +204,18 @@ func (r *run) step(ctx context.Context) bool {
 		worths[i] = r.known[c]
 	}
 	r.estimation.Tell(worths)
-	if r.finish(ctx) {
+	if r.complete() {
 		return false
 	}
+	if r.estimation.Samples() == r.asked { // nothing new was learnt
+		return true
+	}
+	r.asked = r.estimation.Samples()
 	if why := r.watch(Progress{Evaluations: len(r.known), Result: r.result}); why != "" {
 		r.status, r.reason = Satisfied, why
 		return false
 	}
-	return true
+	return !r.finish(ctx)
 }
 
 // finish values the rest of the coalitions once most of them are known and the
@@ -227,8 +232,17 @@ func (r *run) finish(ctx context.Context) bool {
 		}
 	}
 	if err := r.value(ctx, fresh); err != nil {
-		r.fail(err)
+		r.fail(ctx, err)
 		return true
+	}
+	return r.complete()
+}
+
+// complete gives the exact values if every coalition is known.
+func (r *run) complete() bool {
+	n := r.game.Members
+	if n > ExactLimit || len(r.known) < 1<<n {
+		return false
 	}
 	table := make(Table, 1<<n)
 	for c := range table {
@@ -236,15 +250,18 @@ func (r *run) finish(ctx context.Context) bool {
 	}
 	values, err := Shapley(table)
 	if err != nil {
-		r.fail(err)
+		r.status, r.reason, r.err = Failed, err.Error(), err
 		return true
 	}
 	r.exact, r.status, r.reason = values, Exact, fmt.Sprintf("all %d coalitions are valued", len(table))
 	return true
 }
 
-func (r *run) fail(err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
+// fail notes why there are no more worths. Only the run's own time can be up: a
+// utility that ran out of a time it set itself has failed.
+func (r *run) fail(ctx context.Context, err error) {
+	up := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	if up && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		r.status, r.reason = Deadline, "the time was up"
 		return
 	}

@@ -195,6 +195,40 @@ func TestMissingUpdates(t *testing.T) {
 	}
 }
 
+// A member whose training diverged is named, with the round.
+func TestDivergedUpdates(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(-1)} {
+		h := recording(3, pulls(3))
+		h.Finished[1].Updates[2] = slices.Clone(h.Finished[1].Updates[2])
+		h.Finished[1].Updates[2][1] = float32(bad)
+		for name, value := range map[string]func() error{
+			"multi-round": func() error { _, err := reconstruct.MultiRound{}.Value(t.Context(), h, closeness); return err },
+			"gtg":         func() error { _, err := reconstruct.GTG{}.Value(t.Context(), h, closeness); return err },
+			"replay":      func() error { _, err := reconstruct.Replay{}.Game(t.Context(), h, closeness); return err },
+		} {
+			if err := value(); !errors.Is(err, reconstruct.ErrNotFinite) || !strings.Contains(err.Error(), "m2 in round 2") {
+				t.Errorf("%s: error %v, want that the update of m2 in round 2 is not finite", name, err)
+			}
+		}
+		h.Finished[1].Updates[2][1] = 0
+		h.Finished[2].Global = []float32{0, float32(bad), 0}
+		if _, err := reconstruct.OneRound(t.Context(), h, closeness); !errors.Is(err, reconstruct.ErrNotFinite) {
+			t.Errorf("error %v for a global model with %v", err, bad)
+		}
+	}
+}
+
+func TestTooManyMembers(t *testing.T) {
+	h := recording(1, pulls(3))
+	h.Names = make([]string, valuation.MaxMembers+1)
+	if _, err := (reconstruct.Replay{}).Game(t.Context(), h, closeness); !errors.Is(err, valuation.ErrMembers) {
+		t.Errorf("error %v, want ErrMembers", err)
+	}
+	if _, err := (reconstruct.GTG{}).Value(t.Context(), h, closeness); !errors.Is(err, valuation.ErrMembers) {
+		t.Errorf("error %v, want ErrMembers", err)
+	}
+}
+
 func ExampleGTG() {
 	h := recording(6, pulls(4))
 	o, err := reconstruct.GTG{Settings: valuation.Settings{Seed: 1}}.Value(context.Background(), h, closeness)

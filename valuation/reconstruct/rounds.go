@@ -154,11 +154,12 @@ func begin(method string, h History, decay float64) (*total, error) {
 		decay = 1
 	}
 	n := len(h.Members())
+	if err := valuation.CheckMembers(n); err != nil {
+		return nil, err
+	}
 	switch {
 	case h.Rounds() == 0:
 		return nil, fmt.Errorf("%w: there are none", ErrShape)
-	case n == 0 || n > valuation.MaxMembers:
-		return nil, fmt.Errorf("%w: %d", valuation.ErrMembers, n)
 	case !(decay > 0 && decay <= 1):
 		return nil, fmt.Errorf("%w: decay of %v, want 0 < decay ≤ 1", valuation.ErrSettings, decay)
 	}
