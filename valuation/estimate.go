@@ -44,6 +44,7 @@ type Query struct {
 	fresh      map[Coalition]bool
 	known      map[Coalition]float64
 	room       int
+	rest       float64 // how many coalitions are not known
 	batch      int
 }
 
@@ -70,8 +71,12 @@ func (q *Query) Add(sample ...Coalition) bool {
 // Full reports whether the batch is large enough.
 func (q *Query) Full() bool { return len(q.coalitions) >= q.batch }
 
-// Room returns how many more coalitions may be valued.
-func (q *Query) Room() int { return q.room - len(q.fresh) }
+// Fits reports whether there is room for so many coalitions more, whichever
+// they are. A sample must not depend on what happens to be known: near the
+// bound those that cost nothing would be the only ones left.
+func (q *Query) Fits(coalitions int) bool {
+	return coalitions <= q.room-len(q.fresh) || q.rest <= float64(q.room)
+}
 
 // Settings say how an estimation runs. The zero value works.
 type Settings struct {
@@ -182,7 +187,7 @@ func (r *run) step(ctx context.Context) bool {
 	if r.complete() { // a single member
 		return false
 	}
-	q := &Query{fresh: map[Coalition]bool{}, known: r.known, room: r.bound - len(r.known), batch: max(firstBatch, len(r.known)/4)}
+	q := &Query{fresh: map[Coalition]bool{}, known: r.known, room: r.bound - len(r.known), rest: math.Ldexp(1, r.game.Members) - float64(len(r.known)), batch: max(firstBatch, len(r.known)/4)}
 	r.estimation.Ask(q)
 	if len(q.coalitions) == 0 {
 		r.status, r.reason = Satisfied, fmt.Sprintf("%d evaluations: the next sample would exceed %d", len(r.known), r.bound)

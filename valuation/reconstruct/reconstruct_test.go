@@ -163,6 +163,18 @@ func TestGTGSkipsIdleRounds(t *testing.T) {
 	if !last.Skipped || last.Evaluations != 2 || o.Rounds[0].Skipped {
 		t.Errorf("the idle round: %+v; the first: %+v", last, o.Rounds[0])
 	}
+	if o.Skipped != 1 || o.Status == valuation.Exact || len(o.Warnings) == 0 || !strings.Contains(o.Warnings[len(o.Warnings)-1], "1 of 4 rounds") {
+		t.Errorf("%v, %d skipped, %q: want it said that one of four rounds was", o.Status, o.Skipped, o.Warnings)
+	}
+	for n, e := range o.Errors { // all rounds valued were so exactly
+		if !math.IsInf(e, 1) || !math.IsInf(o.Spread[n], 1) {
+			t.Errorf("the error of member %d is %v with a round skipped", n, e)
+		}
+	}
+	every, err := reconstruct.GTG{Between: -1}.Value(t.Context(), h, closeness)
+	if err != nil || every.Skipped != 0 || every.Errors[0] != 0 {
+		t.Errorf("%+v, %v: want every round valued", every, err)
+	}
 }
 
 func TestMissingUpdates(t *testing.T) {
