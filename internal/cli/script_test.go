@@ -108,7 +108,10 @@ func waitLines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	for {
+	for began := time.Now(); ; {
+		if time.Since(began) > time.Minute {
+			ts.Fatalf("%s does not come to %d lines", args[0], want)
+		}
 		files, err := filepath.Glob(ts.MkAbs(args[0]))
 		ts.Check(err)
 		if len(files) == 1 && strings.Count(ts.ReadFile(files[0]), "\n") >= want {

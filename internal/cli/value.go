@@ -207,7 +207,7 @@ func valueError(err error, flags valueFlags) error {
 		return hint(exitFailed, "remove that file: what it kept is computed again")
 	case errors.Is(err, updates.ErrDamaged), errors.Is(err, updates.ErrVersion):
 		return hint(exitFailed, "save the updates again, in another folder")
-	case errors.Is(err, valuation.ErrNotFinite) && !flags.retrain:
+	case !flags.retrain && (errors.Is(err, valuation.ErrNotFinite) || errors.Is(err, reconstruct.ErrNotFinite)):
 		return hint(exitFailed, "lower training.rate, and save the updates again: the model diverged")
 	case flags.retrain:
 		return labError(err, flags.results)

@@ -272,6 +272,9 @@ func (v *Values) reading() []html.Block {
 		text("The index of a member is its Shapley value: what it adds to the accuracy, averaged over all orders in which the members could have joined. Its share is its index over the sum of all."),
 		text("The intervals speak of sampling: how far another draw of coalitions may be. They do not cover the chance in a training run."),
 	}
+	if !v.Rebuilt {
+		blocks = append(blocks, text("Where every coalition was trained several times, the intervals of methods that value all coalitions speak of that chance instead."))
+	}
 	if v.Rebuilt {
 		blocks = append(blocks, text("These methods train nothing: the model of a coalition is rebuilt from what its members uploaded in the one training that took place. "+
 			"That is a different model from the one the coalition would have trained, and no interval covers the difference. The distance from the truth shows it."))
