@@ -88,7 +88,7 @@ any of them, after 100·N evaluations.`,
 	f.IntVar(&flags.evaluations, "evaluations", 0, "coalitions to value at most, in each round for gtg (default: 100·N)")
 	f.Float64Var(&flags.stopError, "stop-error", 0, "stop once no member's standard error is above this, in accuracy")
 	f.IntVar(&flags.stopRanks, "stop-ranks", 0, "stop once the ranks were the same after this many batches in a row")
-	f.DurationVar(&flags.time, "time", 0, "stop after this time, such as 90s or 2h, with what is known by then")
+	f.DurationVar(&flags.time, "time", 0, "stop after this time, such as 90s or 2h; samplers show what they know by then")
 	f.Var(numbers{&flags.beta}, "beta", "with --method beta: α,β; a larger α puts more weight on small coalitions")
 	f.IntVar(&flags.limit, "limit", valuation.AutomaticLimit, "largest number of members for which all 2^N coalitions are valued, up to 24")
 	f.IntVar(&flags.repeats, "repeats", 1, "with --retrain: runs of each coalition, with different seeds, which are averaged; from 2 on they give error bars")

@@ -74,12 +74,12 @@ var errFew = errors.New("too few evaluations")
 // each estimation came to value; those that valued all need no sample.
 func (w *witness) check(ctx context.Context, evaluations ...int) error {
 	need := 0
-	for i, e := range w.begun {
-		if members := w.starts[i].Members; e.Samples() == 0 && (members > valuation.ExactLimit || evaluations[i] < 1<<members) {
-			need = max(need, leastEvaluations(ctx, w.Method, w.starts[i]))
+	for i, valued := range evaluations {
+		if members := w.starts[i].Members; w.begun[i].Samples() == 0 && (members > valuation.ExactLimit || valued < 1<<members) {
+			need = max(need, leastEvaluations(context.WithoutCancel(ctx), w.Method, w.starts[i]))
 		}
 	}
-	if need == 0 || ctx.Err() != nil {
+	if need == 0 {
 		return nil
 	}
 	return &hintError{err: fmt.Errorf("%w: one sample of %s takes up to %d with %d members", errFew, w.Name(), need, w.starts[0].Members), code: exitUsage,

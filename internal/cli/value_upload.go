@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -108,8 +109,8 @@ func (u *upload) guided(ctx context.Context, name string, m valuation.Method) (*
 	}
 	return u.byRounds(ctx, func(h reconstruct.History) (*reconstruct.Outcome, error) {
 		outcome, err := g.Value(ctx, h, u.evaluate)
-		if err != nil {
-			return outcome, err
+		if outcome == nil {
+			return nil, err
 		}
 		var evaluations []int
 		exact := len(u.members) <= valuation.ExactLimit
@@ -119,14 +120,14 @@ func (u *upload) guided(ctx context.Context, name string, m valuation.Method) (*
 			}
 			exact = exact && !r.Skipped && r.Evaluations == 1<<len(u.members)
 		}
-		if err := w.check(ctx, evaluations...); err != nil {
-			return nil, err
+		if few := w.check(ctx, evaluations...); few != nil {
+			return nil, cmp.Or(err, few)
 		}
 		outcome.Method = name
-		if exact {
+		if exact && err == nil {
 			outcome.Status = valuation.Exact
 		}
-		return outcome, nil
+		return outcome, err
 	})
 }
 
