@@ -287,7 +287,7 @@ func (r *run) result() *Result {
 	result.Estimate = r.estimation.Estimate()
 	for _, e := range result.Errors {
 		if math.IsInf(e, 1) {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("too few samples (%d) for a standard error", result.Samples))
+			result.Warnings = append(result.Warnings, fmt.Sprintf("too few samples (%d), or too much alike, for a standard error", result.Samples))
 			break
 		}
 	}

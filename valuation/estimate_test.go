@@ -119,7 +119,11 @@ func TestSixtyFourMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n, want := range g.Shapley {
-			if off := math.Abs(r.Values[n] - want); math.IsInf(r.Errors[n], 1) || !(off <= 5*r.Errors[n]+1e-12) {
+			most := 5*r.Errors[n] + 1e-12
+			if math.IsInf(most, 1) { // the pairs of one size are all alike, which gives no error
+				most = 1e-12
+			}
+			if off := math.Abs(r.Values[n] - want); !(off <= most) {
 				t.Errorf("%s: member %d gets %v ± %v, exactly %v", method.Name(), n, r.Values[n], r.Errors[n], want)
 			}
 		}

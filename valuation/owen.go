@@ -102,4 +102,15 @@ func (o *owen) Tell(worths []float64) {
 	}
 }
 
-func (o *owen) Estimate() Estimate { return meanEstimate(o.marginal) }
+// owenLeast is how many coalitions an error takes. Their sizes are a matter of
+// chance, and so is what each can tell: where nearly all that counts happens at
+// one size, a few may all have missed it.
+const owenLeast = 10
+
+func (o *owen) Estimate() Estimate {
+	least := owenLeast
+	if !o.plain {
+		least /= 2
+	}
+	return meanEstimate(o.marginal, least)
+}

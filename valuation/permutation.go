@@ -247,4 +247,4 @@ func (w *walk) settle(audit float64) {
 	}
 }
 
-func (p *permutations) Estimate() Estimate { return meanEstimate(p.marginal) }
+func (p *permutations) Estimate() Estimate { return meanEstimate(p.marginal, 2) }
