@@ -1,6 +1,7 @@
 package game_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -136,6 +137,34 @@ func TestReachEncloses(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestSoundShares(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		indices  []float64
+		negative game.Negative
+		want     []float64 // nil for an error
+	}{
+		{"clipped", []float64{3, 1, -2}, game.Clip, []float64{0.75, 0.25, 0}},
+		{"raw", []float64{3, 1, -2}, game.Raw, []float64{1.5, 0.5, -1}},
+		{"a loss would pay the worst best", []float64{0.1, -0.2, -0.4}, game.Raw, nil},
+		{"clipped, it pays whoever gave something", []float64{0.1, -0.2, -0.4}, game.Clip, []float64{1, 0, 0}},
+		{"nothing in all", []float64{0.3, -0.3, 0}, game.Raw, nil},
+		{"nothing but rounding in all", []float64{0.1, 0.2, -0.30000000000000004 + 1e-15}, game.Raw, nil},
+		{"nothing anywhere", []float64{0, 0}, game.Raw, []float64{0.5, 0.5}},
+		{"nothing but rounding, and losses", []float64{1e-17, -0.2, -0.1}, game.Clip, []float64{1. / 3, 1. / 3, 1. / 3}},
+		{"not a number", []float64{math.NaN(), 1}, game.Clip, nil},
+		{"infinite", []float64{math.Inf(1), 1}, game.Raw, nil},
+	} {
+		got, err := game.SoundShares(c.indices, c.negative)
+		if (err == nil) != (c.want != nil) || err != nil && !errors.Is(err, game.ErrNoShares) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
 }
 
 func ExampleShares() {

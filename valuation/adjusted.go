@@ -62,6 +62,7 @@ func (e *adjusted) unfitted() *fitted {
 	f := &fitted{parts: make([]fittedClass, len(e.classes))}
 	for j, c := range e.classes {
 		rest := c.centred(c.gap)
+		f.spent += rest.fitted
 		inside := make([]float64, len(c.gap))
 		for t := range inside {
 			inside[t] = rest.correction * rest.rest[t]
@@ -76,6 +77,7 @@ func (e *adjusted) unfitted() *fitted {
 type fitted struct {
 	parts []fittedClass
 	loss  float64 // the variance it leaves, up to a constant
+	spent float64 // degrees of freedom of the fit
 }
 
 type fittedClass struct {
@@ -119,9 +121,13 @@ func squares(x []float64) float64 {
 func (e *adjusted) combine(f *fitted) Estimate {
 	n := e.start.Members
 	estimate := newEstimate(n)
+	rest := make([][]float64, len(e.classes))
+	for j := range rest {
+		rest[j] = f.parts[j].outside
+	}
+	errors := e.errors(rest, f.spent, true)
 	for i := range n {
 		value := (e.start.Whole - e.start.Empty) / float64(n)
-		var total variance
 		for j, c := range e.classes {
 			part := f.parts[j]
 			var outside moments
@@ -132,9 +138,8 @@ func (e *adjusted) combine(f *fitted) Estimate {
 				outside.add(lever * part.outside[t])
 			}
 			value += c.factor * (part.known[i] + inside/c.draws.total + c.open()*outside.mean)
-			total.add(c, outside, 0)
 		}
-		estimate.set(i, value, total.standardError(), total.freedom())
+		estimate.set(i, value, errors[i].error, errors[i].freedom)
 	}
 	return estimate
 }

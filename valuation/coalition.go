@@ -13,7 +13,8 @@ const MaxMembers = 64
 // Coalition is a set of members S ⊆ N: bit n is set when member n belongs.
 type Coalition uint64
 
-// Everyone returns the coalition N of all members.
+// Everyone returns the coalition N of all members. It panics when there are
+// more than MaxMembers; see CheckMembers.
 func Everyone(members int) Coalition {
 	return Coalition(^uint64(0) >> (MaxMembers - members))
 }

@@ -44,6 +44,7 @@ type Query struct {
 	fresh      map[Coalition]bool
 	known      map[Coalition]float64
 	room       int
+	rest       float64 // how many coalitions are not known
 	batch      int
 }
 
@@ -70,8 +71,12 @@ func (q *Query) Add(sample ...Coalition) bool {
 // Full reports whether the batch is large enough.
 func (q *Query) Full() bool { return len(q.coalitions) >= q.batch }
 
-// Room returns how many more coalitions may be valued.
-func (q *Query) Room() int { return q.room - len(q.fresh) }
+// Fits reports whether there is room for so many coalitions more, whichever
+// they are. A sample must not depend on what happens to be known: near the
+// bound those that cost nothing would be the only ones left.
+func (q *Query) Fits(coalitions int) bool {
+	return coalitions <= q.room-len(q.fresh) || q.rest <= float64(q.room)
+}
 
 // Settings say how an estimation runs. The zero value works.
 type Settings struct {
@@ -125,6 +130,7 @@ type run struct {
 	estimation Estimation
 	watch      func(Progress) string
 	bound      int
+	asked      int // the samples there were when the rule was last asked
 	exact      []float64
 	status     Status
 	reason     string
@@ -132,7 +138,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, g *Game, method Method, settings Settings) (*run, error) {
-	if err := g.check(); err != nil {
+	if err := g.Check(); err != nil {
 		return nil, err
 	}
 	if settings.Workers < 0 {
@@ -178,10 +184,10 @@ const firstBatch = 64
 
 // step runs one batch and reports whether there is more to do.
 func (r *run) step(ctx context.Context) bool {
-	if len(r.known) == 2 && r.finish(ctx) { // a single member
+	if r.complete() { // a single member
 		return false
 	}
-	q := &Query{fresh: map[Coalition]bool{}, known: r.known, room: r.bound - len(r.known), batch: max(firstBatch, len(r.known)/4)}
+	q := &Query{fresh: map[Coalition]bool{}, known: r.known, room: r.bound - len(r.known), rest: math.Ldexp(1, r.game.Members) - float64(len(r.known)), batch: max(firstBatch, len(r.known)/4)}
 	r.estimation.Ask(q)
 	if len(q.coalitions) == 0 {
 		r.status, r.reason = Satisfied, fmt.Sprintf("%d evaluations: the next sample would exceed %d", len(r.known), r.bound)
@@ -195,7 +201,7 @@ func (r *run) step(ctx context.Context) bool {
 		}
 	}
 	if err := r.value(ctx, fresh); err != nil {
-		r.fail(err)
+		r.fail(ctx, err)
 		return false
 	}
 	worths := make([]float64, len(q.coalitions))
@@ -203,14 +209,18 @@ func (r *run) step(ctx context.Context) bool {
 		worths[i] = r.known[c]
 	}
 	r.estimation.Tell(worths)
-	if r.finish(ctx) {
+	if r.complete() {
 		return false
 	}
+	if r.estimation.Samples() == r.asked { // nothing new was learnt
+		return true
+	}
+	r.asked = r.estimation.Samples()
 	if why := r.watch(Progress{Evaluations: len(r.known), Result: r.result}); why != "" {
 		r.status, r.reason = Satisfied, why
 		return false
 	}
-	return true
+	return !r.finish(ctx)
 }
 
 // finish values the rest of the coalitions once most of them are known and the
@@ -227,8 +237,17 @@ func (r *run) finish(ctx context.Context) bool {
 		}
 	}
 	if err := r.value(ctx, fresh); err != nil {
-		r.fail(err)
+		r.fail(ctx, err)
 		return true
+	}
+	return r.complete()
+}
+
+// complete gives the exact values if every coalition is known.
+func (r *run) complete() bool {
+	n := r.game.Members
+	if n > ExactLimit || len(r.known) < 1<<n {
+		return false
 	}
 	table := make(Table, 1<<n)
 	for c := range table {
@@ -236,15 +255,18 @@ func (r *run) finish(ctx context.Context) bool {
 	}
 	values, err := Shapley(table)
 	if err != nil {
-		r.fail(err)
+		r.status, r.reason, r.err = Failed, err.Error(), err
 		return true
 	}
 	r.exact, r.status, r.reason = values, Exact, fmt.Sprintf("all %d coalitions are valued", len(table))
 	return true
 }
 
-func (r *run) fail(err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
+// fail notes why there are no more worths. Only the run's own time can be up: a
+// utility that ran out of a time it set itself has failed.
+func (r *run) fail(ctx context.Context, err error) {
+	up := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	if up && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		r.status, r.reason = Deadline, "the time was up"
 		return
 	}
@@ -265,7 +287,7 @@ func (r *run) result() *Result {
 	result.Estimate = r.estimation.Estimate()
 	for _, e := range result.Errors {
 		if math.IsInf(e, 1) {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("too few samples (%d) for a standard error", result.Samples))
+			result.Warnings = append(result.Warnings, fmt.Sprintf("too few samples (%d), or too much alike, for a standard error", result.Samples))
 			break
 		}
 	}

@@ -52,7 +52,7 @@ func ExampleEstimates() {
 	}
 	low, high := r.Interval(15)
 	fmt.Printf("%v: the last pays %.0f to %.0f\n", r.Status, low, high)
-	// Output: satisfied: the last pays 946 to 961
+	// Output: satisfied: the last pays 944 to 962
 }
 
 func ExampleNucleolus() {

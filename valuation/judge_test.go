@@ -30,6 +30,21 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
+	for _, test := range []struct {
+		name          string
+		values, truth []float64
+		want          float64
+	}{
+		{"ties against themselves", []float64{1, 1, 2, 2}, []float64{1, 1, 2, 2}, 1},
+		{"ties but for rounding", []float64{0.3, 0.1 + 0.2, 2}, []float64{1, 1, 2}, 1},
+		{"all alike on both sides", []float64{1, 1, 1}, []float64{2, 2, 2}, 1},
+		{"one tie broken", []float64{1, 1, 2}, []float64{1, 1.5, 2}, 2 / math.Sqrt(6)},
+	} {
+		got := valuation.Judge(test.values, make([]float64, 4), test.truth, make([]float64, 4))
+		if math.Abs(got.Ranks-test.want) > 1e-12 {
+			t.Errorf("%s: τ is %v, want %v", test.name, got.Ranks, test.want)
+		}
+	}
 	if one := valuation.Judge([]float64{1}, []float64{1}, []float64{1}, []float64{1}); one != (valuation.Judgement{}) {
 		t.Errorf("a single member: %+v", one)
 	}

@@ -50,6 +50,7 @@ func (e *kernel) Estimate() Estimate {
 	solution := mat.NewVecDense(n, nil)
 	solution.MulVec(inverse, mat.NewVecDense(n, right))
 	scores := make([][]moments, len(e.classes))
+	level := 0.0 // mean square of the residuals
 	row, move := make([]float64, n), mat.NewVecDense(n, nil)
 	for j, c := range e.classes {
 		scores[j] = make([]moments, n)
@@ -61,6 +62,7 @@ func (e *kernel) Estimate() Estimate {
 			residual := c.excess(t, n, equal) - mat.Dot(x, solution)
 			// A pair pulls the fit towards itself; its leverage tells how much.
 			residual /= max(0.05, 1-weight*mat.Dot(x, move))
+			level += residual * residual / float64(e.samples)
 			for i := range n {
 				scores[j][i].add(weight * move.AtVec(i) * residual)
 			}
@@ -77,14 +79,10 @@ func (e *kernel) Estimate() Estimate {
 			variance += part
 			scatter += part * part / float64(m.count-1)
 		}
-		freedom := variance * variance / scatter
-		if variance == 0 {
-			freedom = math.Inf(1)
-		}
-		if !regular {
+		if !regular || math.Sqrt(level) <= alike*e.largest() {
 			variance = math.NaN()
 		}
-		estimate.set(i, equal+solution.AtVec(i), math.Sqrt(variance), freedom)
+		estimate.set(i, equal+solution.AtVec(i), math.Sqrt(variance), variance*variance/scatter)
 	}
 	return estimate
 }

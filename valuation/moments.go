@@ -43,9 +43,9 @@ func (m *moments) reach() float64 { return max(m.high-m.mean, m.mean-m.low) }
 const priorWeight = 2
 
 // rareEvents is how many more rare events a sample is taken to hold than it
-// does, in the manner of Agresti and Coull, who add four to a count: fifty
-// samples without one have not shown that there are none.
-const rareEvents = 4
+// does, in the manner of Agresti and Coull, who add two of each kind to a
+// count: fifty samples without one have not shown that there are none.
+const rareEvents = 2
 
 // rare is what they add to the sum of squares of a sample. An event is rare
 // when it is more than two standard deviations off. Where a sample varies by
@@ -74,17 +74,24 @@ func meanReach(samples []moments) float64 {
 	return sum / float64(max(1, count))
 }
 
-// meanEstimate is the estimate by one sample mean per member.
-func meanEstimate(samples []moments) Estimate {
+// meanEstimate is the estimate by one sample mean per member. Where samples of
+// all members do not vary, but for rounding, there is no telling what others
+// would be, and the error stays unknown, as it does with fewer than the least
+// number of samples.
+func meanEstimate(samples []moments, least int) Estimate {
 	e := newEstimate(len(samples))
-	pooled := 0.0
+	pooled, scale := 0.0, 0.0
 	for _, m := range samples {
 		pooled += m.variance() / float64(len(samples))
+		scale = max(scale, math.Abs(m.low), math.Abs(m.high))
 	}
 	reach := meanReach(samples)
 	for n, m := range samples {
 		freedom := float64(m.count - 1)
 		variance := (m.sum2 + m.rare(reach) + priorWeight*pooled) / (freedom + priorWeight)
+		if m.count < least || !(reach > 1e-9*scale) {
+			variance = math.NaN()
+		}
 		e.set(n, m.mean, math.Sqrt(variance/float64(m.count)), freedom)
 	}
 	return e

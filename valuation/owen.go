@@ -41,7 +41,11 @@ func (o *owen) Samples() int { return o.marginal[0].count }
 func (o *owen) Ask(q *Query) {
 	n := o.start.Members
 	o.drawn = o.drawn[:0]
-	for !q.Full() {
+	most := n + 1
+	if !o.plain {
+		most *= 2
+	}
+	for !q.Full() && q.Fits(most) {
 		random := stream.New(o.start.Seed, "valuation owen", o.tasks)
 		chance := random.Float64()
 		var c Coalition
@@ -54,9 +58,7 @@ func (o *owen) Ask(q *Query) {
 		if !o.plain {
 			wanted = neighbourhood(wanted, Everyone(n)&^c, n)
 		}
-		if !q.Add(wanted...) {
-			return
-		}
+		q.Add(wanted...)
 		o.drawn = append(o.drawn, c)
 		o.tasks++
 	}
@@ -100,4 +102,15 @@ func (o *owen) Tell(worths []float64) {
 	}
 }
 
-func (o *owen) Estimate() Estimate { return meanEstimate(o.marginal) }
+// owenLeast is how many coalitions an error takes. Their sizes are a matter of
+// chance, and so is what each can tell: where nearly all that counts happens at
+// one size, a few may all have missed it.
+const owenLeast = 10
+
+func (o *owen) Estimate() Estimate {
+	least := owenLeast
+	if !o.plain {
+		least /= 2
+	}
+	return meanEstimate(o.marginal, least)
+}

@@ -125,6 +125,13 @@ func (p *permutations) draw(q *Query) {
 	n := p.start.Members
 	steps := p.perSample() * (n - 1)
 	for len(p.walks) == 0 || !q.Full() {
+		room := steps
+		if p.cut > 0 {
+			room *= len(p.walks)/p.perSample() + 1
+		}
+		if !q.Fits(room) || p.cut > 0 && len(p.walks) >= max(16, 2*q.batch/steps) {
+			return
+		}
 		sample := p.sample(stream.New(p.start.Seed, "valuation permutation", p.tasks))
 		if p.cut == 0 {
 			var wanted []Coalition
@@ -135,11 +142,7 @@ func (p *permutations) draw(q *Query) {
 					wanted = append(wanted, here)
 				}
 			}
-			if !q.Add(wanted...) {
-				return
-			}
-		} else if (len(p.walks)/p.perSample()+1)*steps > q.Room() || len(p.walks) >= max(16, 2*q.batch/steps) {
-			return
+			q.Add(wanted...)
 		}
 		p.walks = append(p.walks, sample...)
 		p.tasks++
@@ -244,4 +247,4 @@ func (w *walk) settle(audit float64) {
 	}
 }
 
-func (p *permutations) Estimate() Estimate { return meanEstimate(p.marginal) }
+func (p *permutations) Estimate() Estimate { return meanEstimate(p.marginal, 2) }

@@ -241,7 +241,9 @@ func (e *adjusted) leaveOut(m model, x *mat.Dense, y, beta *mat.VecDense, factor
 		first := at
 		for t := range c.side {
 			z := half.RawRowView(at)
-			out := residual.AtVec(at) / max(1e-6, 1-squares(z))
+			leverage := squares(z)
+			f.spent += leverage
+			out := residual.AtVec(at) / max(1e-6, 1-leverage)
 			part.outside[t] = out / scale[j]
 			pull.AddScaledVec(pull, out, mat.NewVecDense(columns, x.RawRowView(at)))
 			at++

@@ -21,7 +21,8 @@ type Rule interface {
 	// math.MaxInt when there is no such number.
 	Bound() int
 	// Begin starts watching one run. The function it returns is called after
-	// every batch and says why to stop, or nothing to go on.
+	// every batch that brought samples, and says why to stop, or nothing to go
+	// on.
 	Begin() func(Progress) (reason string)
 }
 

@@ -74,6 +74,4 @@ func (c *class) scatter(n int) float64 {
 	return sum
 }
 
-// Estimate guards against classes that got few samples because those looked
-// alike.
-func (e *stratified) Estimate() Estimate { return e.covariances(priorWeight) }
+func (e *stratified) Estimate() Estimate { return e.covariances() }

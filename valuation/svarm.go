@@ -25,36 +25,32 @@ func evenError(n int) func(k int) float64 {
 type svarm struct{ *pairing }
 
 func (e *svarm) Estimate() Estimate {
-	return e.covariances(0)
+	return e.covariances()
 }
 
-// covariances estimates the values by the identity of pairing. In the variance
-// of a class, the mean of all classes counts for as many samples as prior says.
-func (p *pairing) covariances(prior float64) Estimate {
+// covariances estimates the values by the identity of pairing.
+func (p *pairing) covariances() Estimate {
 	n := p.start.Members
 	e := newEstimate(n)
 	parts := make([]classParts, len(p.classes))
+	rest := make([][]float64, len(p.classes))
+	spent := 0.0
 	for j, c := range p.classes {
 		parts[j] = c.centred(c.gap)
+		rest[j] = parts[j].rest
+		spent += parts[j].fitted
 	}
+	errors := p.errors(rest, spent, false)
 	for i := range n {
 		value := (p.start.Whole - p.start.Empty) / float64(n)
-		total := variance{prior: prior}
-		scores := make([]moments, len(p.classes))
 		for j, c := range p.classes {
-			m := &scores[j]
+			var m moments
 			for t, s := range c.side {
 				m.add(c.lever(s, i, n) * parts[j].rest[t])
 			}
 			value += c.factor * parts[j].correction * m.mean
-			if m.count > 1 {
-				total.pooled += m.variance() / float64(len(p.classes))
-			}
 		}
-		for j, c := range p.classes {
-			total.add(c, scores[j], parts[j].fitted)
-		}
-		e.set(i, value, total.standardError(), total.freedom())
+		e.set(i, value, errors[i].error, errors[i].freedom)
 	}
 	return e
 }
@@ -85,43 +81,4 @@ func (c *class) centred(numbers []float64) classParts {
 		correction = 1
 	}
 	return classParts{rest, correction, 1}
-}
-
-// variance adds up the classes' parts of a value's variance.
-type variance struct {
-	sum     float64
-	scatter float64 // Σ part²/freedom, for Satterthwaite's degrees of freedom
-	unknown bool
-	prior   float64 // how many samples the pooled variance counts for
-	pooled  float64
-}
-
-// add takes the mean of a class's scores, of which some freedom was spent.
-func (v *variance) add(c *class, m moments, spent float64) {
-	if c.complete() {
-		return
-	}
-	freedom := float64(m.count) - 1 - spent
-	if freedom < 1 {
-		v.unknown = true
-		return
-	}
-	scatter := (m.sum2 + v.prior*v.pooled) / (freedom + v.prior)
-	part := c.factor * c.factor * c.open() * scatter / float64(m.count)
-	v.sum += part
-	v.scatter += part * part / freedom
-}
-
-func (v *variance) standardError() float64 {
-	if v.unknown {
-		return math.NaN()
-	}
-	return math.Sqrt(v.sum)
-}
-
-func (v *variance) freedom() float64 {
-	if v.sum == 0 {
-		return math.Inf(1)
-	}
-	return v.sum * v.sum / v.scatter
 }

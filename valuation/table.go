@@ -32,7 +32,7 @@ type Tabulation struct {
 // Table values all 2^N coalitions of g. When a worth fails, the table comes
 // with the error: what was computed is in it, the rest is NaN.
 func (t Tabulation) Table(ctx context.Context, g *Game) (Table, error) {
-	if err := g.check(); err != nil {
+	if err := g.Check(); err != nil {
 		return nil, err
 	}
 	limit := t.Limit

@@ -29,9 +29,19 @@ type Game struct {
 	Utility Utility
 }
 
-func (g *Game) check() error {
-	if g.Members < 1 || g.Members > MaxMembers {
-		return fmt.Errorf("%w: %d, want 1 … %d", ErrMembers, g.Members, MaxMembers)
+// CheckMembers returns ErrMembers for a number of members that no Coalition can
+// hold.
+func CheckMembers(members int) error {
+	if members < 1 || members > MaxMembers {
+		return fmt.Errorf("%w: %d, want 1 … %d", ErrMembers, members, MaxMembers)
+	}
+	return nil
+}
+
+// Check says what is wrong with the game. Every method asks it first.
+func (g *Game) Check() error {
+	if err := CheckMembers(g.Members); err != nil {
+		return err
 	}
 	if g.Names != nil && len(g.Names) != g.Members {
 		return fmt.Errorf("%w: %d names for %d members", ErrMembers, len(g.Names), g.Members)

@@ -64,7 +64,7 @@ Over https the port also serves /healthz, /metrics for Prometheus, and /status.`
 	f.StringVar(&t.save, "save", "", "write the trained model to this safetensors file")
 	f.StringVar(&t.updates, "keep-updates", "", "keep what every member uploads in this folder, for grange value")
 	f.StringVar(&t.plot, "plot", "", "draw the accuracy per round to this .svg, .png or .pdf file")
-	f.Uint64Var(&t.seed, "seed", 0, "seed of all chance (default: the file's, or 1)")
+	f.Var(&t.seed, "seed", "seed of all chance (default: the file's, or 1)")
 	f.IntVar(&t.workers, "workers", 0, "processors that score the model; does not change the result (default: all)")
 	f.StringVar(&t.data, "data", "", "folder with data sets that are not built in (default: $GRANGE_DATA, or the user's cache)")
 	f.StringVar(&t.kernel, "kernel", "", "how to score the model: "+strings.Join(nn.Kernels(), ", ")+" (default: the fastest)")

@@ -31,7 +31,7 @@ type labFlags struct {
 	memory  int64
 	retrain bool
 	json    bool
-	seed    uint64
+	seed    seed
 	data    string
 	device  deviceFlags
 }
@@ -43,7 +43,7 @@ func (l *labFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&l.retrain, "retrain", false, "train damaged cells anew instead of stopping")
 	f.StringVar(&l.data, "data", "", "folder with data sets that are not built in")
 	f.BoolVar(&l.json, "json", false, "print one JSON document")
-	f.Uint64Var(&l.seed, "seed", 0, "seed of the first run (default: the file's, or 1)")
+	f.Var(&l.seed, "seed", "seed of the first run (default: the file's, or 1)")
 	l.device.register(f)
 }
 
@@ -107,10 +107,7 @@ func (a *app) openBench(ctx context.Context, file string, l labFlags, p planFlag
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{scenario: s, seed: l.seed}
-	if b.seed == 0 {
-		b.seed = s.Training.Seed
-	}
+	b := &bench{scenario: s, seed: l.seed.or(s.Training.Seed)}
 	t := s.Training
 	if t.Split.Kind == "shares" {
 		return nil, &usageError{"training.split of kind shares cannot be measured: members own what their data says", "leave training.split out of " + file}

@@ -66,14 +66,12 @@ func (a *app) runReproduce(ctx context.Context, l labFlags, r reproduceFlags) er
 	if err := p.check("reproduce"); err != nil {
 		return err
 	}
-	if l.seed == 0 {
-		l.seed = 1
-	}
+	seed := l.seed.or(1)
 	runner, err := a.runner(l, "cpu", a.lazyData(scale.Training.Dataset, l.data))
 	if err != nil {
 		return err
 	}
-	study := &lab.Study{Name: "the paper, " + scale.Name + " scale", Plan: lab.Plan{Seed: l.seed}, Form: curve.Form(p.form), Workers: l.workers, Partial: r.existing}
+	study := &lab.Study{Name: "the paper, " + scale.Name + " scale", Plan: lab.Plan{Seed: seed}, Form: curve.Form(p.form), Workers: l.workers, Partial: r.existing}
 	found, err := lab.Reproduce(ctx, scale, study, runner)
 	if err != nil {
 		if r.existing && len(study.Missing) > 0 {
@@ -83,7 +81,7 @@ func (a *app) runReproduce(ctx context.Context, l labFlags, r reproduceFlags) er
 		return err
 	}
 	dir := reportFolder(r.report, l.results, r.scale)
-	origin := story.Origin{Version: version(), Command: fmt.Sprintf("grange reproduce --scale %s --form %s --seed %d", r.scale, r.form, l.seed), Folder: l.results, Seed: l.seed}
+	origin := story.Origin{Version: version(), Command: fmt.Sprintf("grange reproduce --scale %s --form %s --seed %d", r.scale, r.form, seed), Folder: l.results, Seed: seed}
 	report := story.Reproduction(found, origin)
 	if err := a.saveReport(ctx, dir, report); err != nil {
 		return err

@@ -49,6 +49,8 @@ func TestScripts(t *testing.T) {
 			"exits":   exits,
 			"round":   round,
 			"waitfor": waitFor,
+
+			"waitlines": waitLines,
 		},
 	})
 }
@@ -89,6 +91,26 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s", stderr)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// waitLines waits until a file has a number of lines: waitlines PATTERN 20
+func waitLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitlines PATTERN LINES")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for began := time.Now(); ; {
+		if time.Since(began) > time.Minute {
+			ts.Fatalf("%s does not come to %d lines", args[0], want)
+		}
+		files, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(files) == 1 && strings.Count(ts.ReadFile(files[0]), "\n") >= want {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -28,7 +28,7 @@ type trainFlags struct {
 	updates       string
 	resume        string
 	plot          string
-	seed          uint64
+	seed          seed
 	workers       int
 	data          string
 	kernel        string
@@ -61,7 +61,7 @@ there and ends with the same bytes as one that was not.`,
 	f.StringVar(&flags.updates, "save-updates", "", "keep what every member uploads in this folder, for grange value")
 	f.StringVar(&flags.resume, "resume", "", "keep the state after every round in this folder, and go on from what it holds")
 	f.StringVar(&flags.plot, "plot", "", "draw the accuracy per round to this .svg, .png or .pdf file")
-	f.Uint64Var(&flags.seed, "seed", 0, "seed of all chance (default: the file's, or 1)")
+	f.Var(&flags.seed, "seed", "seed of all chance (default: the file's, or 1)")
 	f.IntVar(&flags.workers, "workers", 0, "members that train at once; does not change the result (default: one per core)")
 	f.StringVar(&flags.data, "data", "", "folder with data sets that are not built in (default: $GRANGE_DATA, or the user's cache)")
 	f.StringVar(&flags.kernel, "kernel", "", "how to compute: "+strings.Join(nn.Kernels(), ", ")+" (default: the fastest)")
@@ -152,13 +152,10 @@ func trainingJob(s *scenario.Scenario, data *dataset.Dataset, flags trainFlags) 
 		Start:       startOf(t),
 		Settings:    federated.Settings{Rounds: t.Rounds, GlobalRate: t.GlobalRate},
 		Local:       federated.Local{Epochs: t.Epochs, Batch: t.Batch, Rate: t.Rate, Momentum: t.Momentum, Decay: t.WeightDecay, Proximal: t.Proximal},
-		Seed:        t.Seed,
+		Seed:        flags.seed.or(t.Seed),
 		Workers:     flags.workers,
 		Kernel:      flags.kernel,
 		Checkpoints: flags.resume,
-	}
-	if flags.seed != 0 {
-		job.Seed = flags.seed
 	}
 	if flags.proceed {
 		job.Settings.OnFailure = federated.Proceed

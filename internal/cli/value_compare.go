@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,11 +37,22 @@ type comparisonJSON struct {
 	Indices  []float64   `json:"indices"` // the truth's
 	Shares   []float64   `json:"shares"`
 	Methods  []judgement `json:"methods"`
+	LeftOut  []leftOut   `json:"left_out,omitempty"`
 }
+
+// leftOut is a method that cannot be compared.
+type leftOut struct {
+	Method string `json:"method"`
+	Why    string `json:"why"`
+}
+
+// otherQuestions are answered by these methods: they are no estimates of the
+// Shapley value.
+var otherQuestions = []string{"banzhaf", "beta", "least-core", "nucleolus"}
 
 // compareMethods values the subject by every method and prints how they did.
 func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Negative, path string, flags valueFlags) error {
-	v := &story.Values{Scenario: of.scenario, Members: of.members, Truth: "the exact values", Rebuilt: of.source == "updates"}
+	v := &story.Values{Scenario: of.scenario, Members: of.members, Truth: "the exact values", Rebuilt: of.source == "updates", Raw: negative == game.Raw}
 	c := comparisonJSON{Scenario: of.scenario, Source: of.source, Truth: "exact", Members: of.members}
 	if flags.truth != "" {
 		d, err := readTruth(flags.truth, of.members)
@@ -62,19 +74,27 @@ func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Neg
 			v.Truth = "the exact values of the rebuilt final models"
 		}
 	}
-	v.Shares = game.Shares(v.Indices, negative)
+	var err error
+	if v.Shares, err = game.SoundShares(v.Indices, negative); err != nil {
+		return fmt.Errorf("%s: %w", c.Truth, err)
+	}
 	for _, method := range of.methods {
-		if method == "banzhaf" || method == "nucleolus" { // they answer another question
+		if slices.Contains(otherQuestions, method) {
 			continue
 		}
 		r, err := of.by(ctx, method)
-		if errors.Is(err, valuation.ErrTooLarge) {
+		if errors.Is(err, valuation.ErrTooLarge) || errors.Is(err, errFew) {
+			c.LeftOut = append(c.LeftOut, leftOut{method, err.Error()})
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		v.Add(method, methodWords[method], r, r.Shares(negative))
+		shares, err := game.SoundShares(r.Values, negative)
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+		v.Add(method, methodWords[method], r, shares)
 	}
 	v.AddEqual()
 	c.Indices, c.Shares = v.Indices, v.Shares
@@ -85,11 +105,7 @@ func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Neg
 		})
 	}
 	if flags.report != "" {
-		command := "grange value " + filepath.Base(path) + " --compare"
-		if flags.retrain {
-			command += " --retrain"
-		}
-		page, err := story.Comparison(v, story.Origin{Version: version(), Command: command, Seed: of.seed}).Render()
+		page, err := story.Comparison(v, story.Origin{Version: version(), Command: comparisonCommand(path, of.seed, flags), Seed: of.seed}).Render()
 		if err != nil {
 			return err
 		}
@@ -101,6 +117,26 @@ func (a *app) compareMethods(ctx context.Context, of *subject, negative game.Neg
 		return a.printJSON(ctx, c)
 	}
 	return a.print(ctx, []byte(a.comparisonText(c, flags.report)))
+}
+
+// comparisonCommand is what makes the same comparison again.
+func comparisonCommand(path string, seed uint64, flags valueFlags) string {
+	command := "grange value " + filepath.Base(path) + " --compare"
+	if flags.retrain {
+		command += " --retrain"
+	}
+	for _, f := range []struct {
+		name  string
+		value any
+	}{
+		{"truth", filepath.Base(flags.truth)}, {"negative", flags.negative}, {"contributions", flags.contributions}, {"repeats", flags.repeats},
+		{"limit", flags.limit}, {"evaluations", flags.evaluations}, {"stop-error", flags.stopError}, {"stop-ranks", flags.stopRanks},
+	} {
+		if flags.given(f.name) {
+			command += fmt.Sprintf(" --%s %v", f.name, f.value)
+		}
+	}
+	return command + fmt.Sprintf(" --seed %d", seed)
 }
 
 // methodWords say in a few words what a method does.
@@ -131,6 +167,9 @@ func readTruth(path string, members []string) (*valueJSON, error) {
 	if err := json.Unmarshal(text, &d); err != nil || !slices.Equal(d.Members, members) || len(d.Indices) != len(members) {
 		return nil, &usageError{problem: fmt.Sprintf("--truth %s is not a valuation of %s", path, strings.Join(members, ", ")), try: "grange value FILE --retrain --json > " + path}
 	}
+	if d.Status == "failed" || d.Status == "running" || d.Status == "" {
+		return nil, &usageError{problem: fmt.Sprintf("--truth %s is only a part of a valuation: %s", path, cmp.Or(d.Reason, "it has no status")), try: "finish it: grange value FILE --retrain --json > " + path}
+	}
 	return &d, nil
 }
 
@@ -144,6 +183,9 @@ func (a *app) comparisonText(c comparisonJSON, report string) string {
 		t.add(left(j.Method), right(whole(int64(j.Evaluations))), right(fmt.Sprintf("%.4f", j.Error)), right(percent2(j.Share)), right(percent2(j.MeanShare)), right(fmt.Sprintf("%.2f", j.Ranks)))
 	}
 	b.WriteString(t.render(a.colour()))
+	for _, l := range c.LeftOut {
+		fmt.Fprintf(&b, "Left out: %s: %s\n", l.Method, l.Why)
+	}
 	b.WriteString("\nIndex error: root mean square over members. Rank agreement: Kendall's tau, 1 for the same order.\n")
 	if report != "" {
 		fmt.Fprintf(&b, "Report: %s\n", report)

@@ -2,68 +2,42 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	"grange/game"
 	"grange/valuation"
-	"grange/valuation/reconstruct"
 )
 
-// roundMethods value saved updates round by round.
-var roundMethods = map[string]func(context.Context, reconstruct.History, reconstruct.Evaluate, uint64, valueFlags) (*reconstruct.Outcome, error){
-	"gtg": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
-		return roundByRound(nil, seed, flags).Value(ctx, h, evaluate)
+// updateMethods need saved updates: they ask for other models than the final
+// ones by replaying.
+var updateMethods = []string{"gtg", "gtg-adjusted", "multi-round", "one-round"}
+
+// tableMethods need the worth of every coalition. Some have a remark about them.
+var tableMethods = map[string]func(valuation.Table, valueFlags) (values []float64, remark string, err error){
+	"exact":     unremarked(valuation.Shapley),
+	"banzhaf":   unremarked(valuation.Banzhaf),
+	"nucleolus": unremarked(valuation.Nucleolus),
+	"beta": func(t valuation.Table, flags valueFlags) ([]float64, string, error) {
+		values, err := valuation.Beta(t, flags.beta[0], flags.beta[1])
+		return values, fmt.Sprintf("; α %v, β %v", flags.beta[0], flags.beta[1]), err
 	},
-	"gtg-adjusted": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
-		return roundByRound(valuation.Adjusted{}, seed, flags).Value(ctx, h, evaluate)
-	},
-	"one-round": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
-		return oneRound(ctx, h, evaluate, seed, flags)
-	},
-	"multi-round": func(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, _ uint64, flags valueFlags) (*reconstruct.Outcome, error) {
-		m := reconstruct.MultiRound{Tabulation: valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}}
-		return m.Value(ctx, h, evaluate)
+	"least-core": func(t valuation.Table, _ valueFlags) ([]float64, string, error) {
+		values, epsilon, err := valuation.LeastCore(t)
+		return values, fmt.Sprintf("; no coalition would have %.4f more by itself", epsilon), err
 	},
 }
 
-// roundByRound is GTG with a sampler of its own, or nil for the paper's.
-func roundByRound(m valuation.Method, seed uint64, flags valueFlags) reconstruct.GTG {
-	g := reconstruct.GTG{Method: m, Settings: valuation.Settings{Seed: seed, Workers: flags.workers}}
-	if flags.evaluations > 0 {
-		g.Settings.Stop = valuation.Evaluations(flags.evaluations)
+func unremarked(method func(valuation.Table) ([]float64, error)) func(valuation.Table, valueFlags) ([]float64, string, error) {
+	return func(t valuation.Table, _ valueFlags) ([]float64, string, error) {
+		values, err := method(t)
+		return values, "", err
 	}
-	return g
 }
 
-// oneRound values the final models of added-up steps: exactly where that many
-// coalitions are allowed, else by sampling.
-func oneRound(ctx context.Context, h reconstruct.History, evaluate reconstruct.Evaluate, seed uint64, flags valueFlags) (*reconstruct.Outcome, error) {
-	g, err := reconstruct.OneRound(ctx, h, evaluate)
-	if err != nil {
-		return nil, err
-	}
-	n := len(h.Members())
-	budget := flags.evaluations
-	if budget == 0 {
-		budget = 100 * n
-		if n <= flags.limit {
-			budget = max(budget, 1<<n)
-		}
-	}
-	r, err := valuation.Estimates(ctx, g, valuation.Adjusted{}, valuation.Settings{Seed: seed, Workers: flags.workers, Stop: valuation.Evaluations(budget)})
-	if err != nil {
-		return nil, err
-	}
-	r.Method = "one-round"
-	return &reconstruct.Outcome{Result: *r}, nil
-}
-
-// exactMethods need the worth of every coalition.
-var exactMethods = map[string]func(valuation.Table) ([]float64, error){
-	"exact":     valuation.Shapley,
-	"banzhaf":   valuation.Banzhaf,
-	"nucleolus": valuation.Nucleolus,
-}
+// programs are those of them that solve linear programs.
+var programs = []string{"least-core", "nucleolus"}
 
 // samplingMethods need the worths of some.
 var samplingMethods = map[string]valuation.Method{
@@ -79,16 +53,23 @@ var samplingMethods = map[string]valuation.Method{
 
 // valueMethods lists all of them.
 func valueMethods() []string {
-	list := []string{"gtg", "gtg-adjusted", "multi-round", "one-round", "exact", "loo", "banzhaf", "nucleolus"}
+	list := append(slices.Clone(updateMethods), "exact", "loo", "banzhaf", "beta", "least-core", "nucleolus")
 	return append(list, slices.Sorted(maps.Keys(samplingMethods))...)
 }
 
-// wanted lists the coalitions that a method is certain to ask for; none when
+// needsAll reports whether a method values every coalition, be it once or in
+// every round.
+func needsAll(method string) bool {
+	_, all := tableMethods[method]
+	return all || method == "multi-round"
+}
+
+// certain lists the coalitions that a method is sure to ask for; none when
 // that depends on chance.
-func wanted(method string, members int) []valuation.Coalition {
+func certain(method string, members int) []valuation.Coalition {
 	everyone := valuation.Everyone(members)
 	var list []valuation.Coalition
-	switch _, all := exactMethods[method]; {
+	switch _, all := tableMethods[method]; {
 	case method == "loo":
 		list = append(list, 0, everyone)
 		for n := range members {
@@ -102,59 +83,73 @@ func wanted(method string, members int) []valuation.Coalition {
 	return list
 }
 
-// valueGame values a game by any method but those that go by rounds.
+// valueGame values a game by any method but those that go by rounds. It must
+// be small enough for the method.
 func (a *app) valueGame(ctx context.Context, g *valuation.Game, method string, seed uint64, flags valueFlags) (*valuation.Result, error) {
-	budget := flags.evaluations
-	if budget == 0 {
-		budget = 100 * g.Members
-	}
-	total := budget
-	if known := wanted(method, min(g.Members, valuation.ExactLimit)); known != nil {
-		total = len(known)
+	m, samples := samplingMethods[method]
+	total := budget(g.Members, flags)
+	switch {
+	case method == "loo":
+		total = g.Members + 2
+	case !samples:
+		total = 1 << g.Members
 	}
 	bar := a.progress("coalitions", total)
 	defer bar.stop()
 	watched := *g
 	watched.Utility = valuation.Observed(g.Utility, func(valuation.Coalition, float64) { bar.step() })
-	if m, samples := samplingMethods[method]; samples {
-		return valuation.Estimates(ctx, &watched, m, valuation.Settings{Seed: seed, Workers: flags.workers, Stop: valuation.Evaluations(budget)})
+	if samples {
+		return sampled(ctx, &watched, m, seed, rules(g.Members, flags), flags)
 	}
-	result := &valuation.Result{Method: method, Names: g.Names, Status: valuation.Exact, Reason: "every coalition it needs is valued"}
+	worth, err := worths(ctx, &watched, method, flags)
+	if err != nil {
+		return nil, err
+	}
+	values, remark, err := formula(method, g.Members, worth, flags)
+	if err != nil {
+		return nil, err
+	}
 	zeros := func() []float64 { return make([]float64, g.Members) }
-	if method == "loo" {
-		if err := leaveOneOut(ctx, &watched, result); err != nil {
-			return nil, err
-		}
-		return result, nil
-	}
-	table, err := valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}.Table(ctx, &watched)
-	if err != nil {
-		return nil, err
-	}
-	values, err := exactMethods[method](table)
-	if err != nil {
-		return nil, err
-	}
-	result.Estimate = valuation.Estimate{Values: values, Errors: zeros(), Spread: zeros()}
-	result.Empty, result.Whole, result.Evaluations = table[0], table[len(table)-1], len(table)
-	return result, nil
+	return &valuation.Result{
+		Method: method, Names: g.Names, Estimate: valuation.Estimate{Values: values, Errors: zeros(), Spread: zeros()},
+		Empty: worth(0), Whole: worth(valuation.Everyone(g.Members)), Evaluations: total,
+		Status: valuation.Exact, Reason: "every coalition it needs is valued" + remark,
+	}, nil
 }
 
-// leaveOneOut values N+2 coalitions.
-func leaveOneOut(ctx context.Context, g *valuation.Game, result *valuation.Result) error {
-	list := wanted("loo", g.Members)
-	worths := make([]float64, len(list))
-	for i, c := range list {
-		var err error
-		if worths[i], err = g.Utility.Value(ctx, c); err != nil {
-			return &valuation.CoalitionError{Coalition: c, Names: g.Names, Err: err}
+// worths values all that an exact method needs.
+func worths(ctx context.Context, g *valuation.Game, method string, flags valueFlags) (func(valuation.Coalition) float64, error) {
+	if method != "loo" {
+		table, err := valuation.Tabulation{Limit: flags.limit, Workers: flags.workers}.Table(ctx, g)
+		return func(c valuation.Coalition) float64 { return table[c] }, err
+	}
+	known := map[valuation.Coalition]float64{}
+	for _, c := range certain(method, g.Members) {
+		v, err := g.Utility.Value(ctx, c)
+		if err == nil && !game.Finite(v) {
+			err = fmt.Errorf("%w: %v", valuation.ErrNotFinite, v)
 		}
+		if err != nil {
+			return nil, &valuation.CoalitionError{Coalition: c, Names: g.Names, Err: err}
+		}
+		known[c] = v
 	}
-	n := g.Members
-	result.Empty, result.Whole, result.Evaluations = worths[0], worths[1], len(worths)
-	result.Estimate = valuation.Estimate{Values: make([]float64, n), Errors: make([]float64, n), Spread: make([]float64, n)}
-	for i, without := range worths[2:] {
-		result.Values[i] = result.Whole - without
+	return func(c valuation.Coalition) float64 { return known[c] }, nil
+}
+
+// formula is an exact method: the indices by the worths of all that it needs.
+func formula(method string, members int, worth func(valuation.Coalition) float64, flags valueFlags) (values []float64, remark string, err error) {
+	if method == "loo" {
+		values = make([]float64, members)
+		everyone := valuation.Everyone(members)
+		for n := range values {
+			values[n] = worth(everyone) - worth(everyone.Without(n))
+		}
+		return values, "", nil
 	}
-	return nil
+	table := make(valuation.Table, 1<<members)
+	for c := range table {
+		table[c] = worth(valuation.Coalition(c))
+	}
+	return tableMethods[method](table, flags)
 }

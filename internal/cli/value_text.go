@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"grange/report/chart"
+	"grange/valuation"
 )
 
 // valueJSON is the document of value --json.
@@ -93,6 +94,10 @@ func (v *valued) rows() [][]string {
 	if v.parts != nil {
 		header = append(header, "amount")
 	}
+	partial := v.result.Status == valuation.Failed
+	if partial {
+		header = append(header, "status")
+	}
 	rows := [][]string{header}
 	ranks := v.result.Ranks()
 	for n, name := range v.members {
@@ -103,6 +108,9 @@ func (v *valued) rows() [][]string {
 		}
 		if v.parts != nil {
 			row = append(row, fmt.Sprint(v.parts[n]))
+		}
+		if partial {
+			row = append(row, v.result.Status.String())
 		}
 		rows = append(rows, row)
 	}
@@ -127,12 +135,14 @@ func (a *app) valueText(v *valued, flags valueFlags) string {
 	t.rule()
 	ranks := r.Ranks()
 	for n, name := range v.members {
-		spread := "?"
-		switch {
-		case r.Spread[n] == 0:
+		spread := fmt.Sprintf("%.4f", r.Spread[n])
+		switch exact, known := r.Status == valuation.Exact, !math.IsInf(r.Spread[n], 1); {
+		case exact && !known:
+			spread = "–"
+		case !known:
+			spread = "?"
+		case exact && r.Spread[n] == 0:
 			spread = "exact"
-		case !math.IsInf(r.Spread[n], 1):
-			spread = fmt.Sprintf("%.4f", r.Spread[n])
 		}
 		row := []cell{left(name), right(fmt.Sprintf("%.4f", r.Values[n])), right(spread), right(percent2(v.shares[n])), right(fmt.Sprint(ranks[n]))}
 		if v.parts != nil {
@@ -157,6 +167,10 @@ func percent2(x float64) string { return fmt.Sprintf("%.2f%%", 100*x) }
 
 // chart draws the indices as bars with their intervals.
 func (v *valued) chart() chart.Chart {
+	title := v.scenario + ": who contributed what"
+	if v.result.Status == valuation.Failed {
+		title += ", as far as it was valued"
+	}
 	bars := chart.Bars{Name: v.result.Method, Color: chart.Series(1)}
 	for n, x := range v.result.Values {
 		point := chart.XY{Y: x, Low: x, High: x}
@@ -166,7 +180,7 @@ func (v *valued) chart() chart.Chart {
 		bars.Values = append(bars.Values, point)
 	}
 	return chart.Chart{
-		ID: "value", Title: v.scenario + ": who contributed what",
+		ID: "value", Title: title,
 		Panels: []chart.Panel{{
 			Title: "Index of each member, with 95% intervals", X: chart.Axis{Label: "member", Categories: v.members},
 			Y: chart.Axis{Label: "accuracy contributed", FromZero: true}, Bars: []chart.Bars{bars},

@@ -11,6 +11,7 @@ import (
 	"grange/scenario"
 	"grange/train"
 	"grange/train/cpu"
+	"grange/valuation"
 	"grange/valuation/reconstruct"
 )
 
@@ -56,33 +57,38 @@ func createUpdates(s *scenario.Scenario, job train.Job, folder string) (*updates
 }
 
 // evaluator reads the data set of a folder of updates and returns what scores
-// models on its test set.
-func (a *app) evaluator(ctx context.Context, f *updates.Folder, flags valueFlags) (reconstruct.Evaluate, error) {
+// models on its test set, and by which kernel.
+func (a *app) evaluator(ctx context.Context, f *updates.Folder, flags valueFlags) (score reconstruct.Evaluate, kernel string, err error) {
 	data, err := dataset.Open(ctx, f.Dataset, dataset.Options{Directory: a.dataDirectory(flags.data)})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if data.Fingerprint() != f.Fingerprint {
-		return nil, &hintError{
+		return nil, "", &hintError{
 			err: fmt.Errorf("the data set %s is not the one the updates were trained on", f.Dataset), code: exitFailed,
 			try: "name the folder with that data set: --data DIR",
 		}
 	}
 	spec, err := model.New(f.Model, model.Shape(data.Shape()), len(data.Classes))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	f.Use(spec)
 	trainer, err := cpu.New(cpu.Config{Spec: spec, Data: data, Workers: flags.workers})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	return func(ctx context.Context, flat []float32) (float64, error) {
+		for _, x := range flat {
+			if x-x != 0 { // it would count as a model that always guesses the same
+				return 0, fmt.Errorf("%w: a weight of its model is %v", valuation.ErrNotFinite, x)
+			}
+		}
 		weights, err := model.WeightsFrom(spec, flat)
 		if err != nil {
 			return 0, err
 		}
 		score, err := trainer.Evaluate(ctx, weights)
 		return score.Accuracy, err
-	}, nil
+	}, trainer.Kernel(), nil
 }

@@ -17,6 +17,7 @@ type Values struct {
 	Members  []string
 	Truth    string // what it is, in words, such as "every coalition retrained"
 	Rebuilt  bool   // the methods work on models rebuilt from saved updates
+	Raw      bool   // negative indices keep their sign
 	Indices  []float64
 	Shares   []float64
 	Methods  []ValuedMethod
@@ -239,8 +240,12 @@ func (v *Values) figure() chart.Chart {
 
 // shareTable has one row per method, one column per member.
 func (v *Values) shareTable() *html.Table {
+	negative := "Negative indices count as nothing."
+	if v.Raw {
+		negative = "Negative indices keep their sign: a member below zero would pay."
+	}
 	t := &html.Table{Title: "Shares, in per cent", Head: []html.Head{{Text: "Method", Left: true}},
-		Note: "Negative indices count as nothing. A share more than two points from the truth is marked."}
+		Note: negative + " A share more than two points from the truth is marked."}
 	truth := html.Row{Strong: true, Cells: []html.Cell{{Text: "truth"}}}
 	for n, name := range v.Members {
 		t.Head = append(t.Head, html.Head{Text: name})
@@ -266,6 +271,9 @@ func (v *Values) reading() []html.Block {
 	blocks := []html.Block{
 		text("The index of a member is its Shapley value: what it adds to the accuracy, averaged over all orders in which the members could have joined. Its share is its index over the sum of all."),
 		text("The intervals speak of sampling: how far another draw of coalitions may be. They do not cover the chance in a training run."),
+	}
+	if !v.Rebuilt {
+		blocks = append(blocks, text("Where every coalition was trained several times, the intervals of methods that value all coalitions speak of that chance instead."))
 	}
 	if v.Rebuilt {
 		blocks = append(blocks, text("These methods train nothing: the model of a coalition is rebuilt from what its members uploaded in the one training that took place. "+

@@ -59,6 +59,20 @@ func TestComparison(t *testing.T) {
 	}
 }
 
+func TestComparisonSaysWhatNegativeIndicesDo(t *testing.T) {
+	for raw, want := range map[bool]string{false: "Negative indices count as nothing.", true: "Negative indices keep their sign"} {
+		v := compared()
+		v.Raw = raw
+		data, err := story.Comparison(v, story.Origin{}).Render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 // Methods that cannot tell members apart are said to be no better than none.
 func TestComparisonAgainstEqualShares(t *testing.T) {
 	v := compared()

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"grange/valuation"
 )
@@ -25,6 +26,9 @@ var (
 	ErrMissing = errors.New("reconstruct: update missing")
 	// ErrShape is returned for rounds that do not fit together.
 	ErrShape = errors.New("reconstruct: rounds do not fit together")
+	// ErrNotFinite is returned for a model with a weight that is NaN or
+	// infinite, such as that of a training which diverged.
+	ErrNotFinite = errors.New("reconstruct: model is not finite")
 )
 
 // Round is one round of a federated training.
@@ -86,16 +90,30 @@ func load(ctx context.Context, h History, round int) (*Round, error) {
 	}
 	for n, update := range r.Updates {
 		switch {
-		case !(r.Weights[n] >= 0):
+		case !(r.Weights[n] >= 0) || math.IsInf(r.Weights[n], 1):
 			return nil, fmt.Errorf("%w: the weight of %s in round %d is %v", ErrShape, names[n], round, r.Weights[n])
 		case r.Weights[n] == 0:
 		case update == nil:
 			return nil, fmt.Errorf("%w: that of %s in round %d", ErrMissing, names[n], round)
 		case len(update) != len(r.Global):
 			return nil, fmt.Errorf("%w: the update of %s in round %d has %d values, the model %d", ErrShape, names[n], round, len(update), len(r.Global))
+		case !finite(update):
+			return nil, fmt.Errorf("%w: the update of %s in round %d", ErrNotFinite, names[n], round)
 		}
 	}
+	if !finite(r.Global) {
+		return nil, fmt.Errorf("%w: the global model before round %d", ErrNotFinite, round)
+	}
 	return r, nil
+}
+
+// finite reports whether no weight is NaN or infinite: x−x is zero only then.
+func finite(weights []float32) bool {
+	sum := float32(0)
+	for _, x := range weights {
+		sum += x - x
+	}
+	return sum == 0
 }
 
 // rate returns η_g.

@@ -163,6 +163,18 @@ func TestGTGSkipsIdleRounds(t *testing.T) {
 	if !last.Skipped || last.Evaluations != 2 || o.Rounds[0].Skipped {
 		t.Errorf("the idle round: %+v; the first: %+v", last, o.Rounds[0])
 	}
+	if o.Skipped != 1 || o.Status == valuation.Exact || len(o.Warnings) == 0 || !strings.Contains(o.Warnings[len(o.Warnings)-1], "1 of 4 rounds") {
+		t.Errorf("%v, %d skipped, %q: want it said that one of four rounds was", o.Status, o.Skipped, o.Warnings)
+	}
+	for n, e := range o.Errors { // all rounds valued were so exactly
+		if !math.IsInf(e, 1) || !math.IsInf(o.Spread[n], 1) {
+			t.Errorf("the error of member %d is %v with a round skipped", n, e)
+		}
+	}
+	every, err := reconstruct.GTG{Between: -1}.Value(t.Context(), h, closeness)
+	if err != nil || every.Skipped != 0 || every.Errors[0] != 0 {
+		t.Errorf("%+v, %v: want every round valued", every, err)
+	}
 }
 
 func TestMissingUpdates(t *testing.T) {
@@ -192,6 +204,40 @@ func TestMissingUpdates(t *testing.T) {
 	}
 	if _, err := (reconstruct.GTG{}).Value(t.Context(), &reconstruct.Recording{Names: []string{"a"}}, closeness); !errors.Is(err, reconstruct.ErrShape) {
 		t.Errorf("error %v without rounds, want ErrShape", err)
+	}
+}
+
+// A member whose training diverged is named, with the round.
+func TestDivergedUpdates(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(-1)} {
+		h := recording(3, pulls(3))
+		h.Finished[1].Updates[2] = slices.Clone(h.Finished[1].Updates[2])
+		h.Finished[1].Updates[2][1] = float32(bad)
+		for name, value := range map[string]func() error{
+			"multi-round": func() error { _, err := reconstruct.MultiRound{}.Value(t.Context(), h, closeness); return err },
+			"gtg":         func() error { _, err := reconstruct.GTG{}.Value(t.Context(), h, closeness); return err },
+			"replay":      func() error { _, err := reconstruct.Replay{}.Game(t.Context(), h, closeness); return err },
+		} {
+			if err := value(); !errors.Is(err, reconstruct.ErrNotFinite) || !strings.Contains(err.Error(), "m2 in round 2") {
+				t.Errorf("%s: error %v, want that the update of m2 in round 2 is not finite", name, err)
+			}
+		}
+		h.Finished[1].Updates[2][1] = 0
+		h.Finished[2].Global = []float32{0, float32(bad), 0}
+		if _, err := reconstruct.OneRound(t.Context(), h, closeness); !errors.Is(err, reconstruct.ErrNotFinite) {
+			t.Errorf("error %v for a global model with %v", err, bad)
+		}
+	}
+}
+
+func TestTooManyMembers(t *testing.T) {
+	h := recording(1, pulls(3))
+	h.Names = make([]string, valuation.MaxMembers+1)
+	if _, err := (reconstruct.Replay{}).Game(t.Context(), h, closeness); !errors.Is(err, valuation.ErrMembers) {
+		t.Errorf("error %v, want ErrMembers", err)
+	}
+	if _, err := (reconstruct.GTG{}).Value(t.Context(), h, closeness); !errors.Is(err, valuation.ErrMembers) {
+		t.Errorf("error %v, want ErrMembers", err)
 	}
 }
 

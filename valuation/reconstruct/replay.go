@@ -41,6 +41,9 @@ func (m Replay) Game(ctx context.Context, h History, evaluate Evaluate) (*valuat
 	case !(carry <= 1):
 		return nil, fmt.Errorf("%w: carry of %v, want at most 1", valuation.ErrSettings, carry)
 	}
+	if err := valuation.CheckMembers(len(h.Members())); err != nil {
+		return nil, err
+	}
 	if h.Rounds() == 0 {
 		return nil, fmt.Errorf("%w: there are none", ErrShape)
 	}

@@ -9,10 +9,13 @@ import (
 	"grange/valuation"
 )
 
-// Outcome is the values added up over the rounds.
+// Outcome is the values added up over the rounds. Its errors speak of the
+// rounds that were valued; when some were skipped, the status is never Exact,
+// a warning says how many, and errors of zero become unknown ones.
 type Outcome struct {
 	valuation.Result
-	Rounds []RoundOutcome
+	Rounds  []RoundOutcome
+	Skipped int // how many of the rounds were not valued
 }
 
 // RoundOutcome is one round's part.
@@ -20,7 +23,7 @@ type RoundOutcome struct {
 	Round         int
 	Before, After float64   // how good the global model was
 	Skipped       bool      // the round moved too little to be valued
-	Values        []float64 // zero where it was skipped
+	Values        []float64 // taken to be zero where it was skipped
 	Evaluations   int
 }
 
@@ -28,14 +31,12 @@ type RoundOutcome struct {
 // 2^N coalitions. Its zero value works.
 type MultiRound struct {
 	valuation.Tabulation
-	// Decay is what a round counts for, relative to the one before. Default: 1.
-	Decay float64
 }
 
 // Value returns the Shapley values of all rounds, added up. When it fails, the
 // rounds valued so far come with the error.
 func (m MultiRound) Value(ctx context.Context, h History, evaluate Evaluate) (*Outcome, error) {
-	sum, err := begin("multi-round", h, m.Decay)
+	sum, err := begin("multi-round", h)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +76,6 @@ type GTG struct {
 	// Settings.Seed. Default of Settings.Stop: up to 100·N evaluations a round,
 	// or all 2^N, which is exact, where these are fewer.
 	Settings valuation.Settings
-	// Decay is what a round counts for, relative to the one before. Default: 1.
-	Decay float64
 }
 
 // Value returns the estimated Shapley values of all rounds, added up. When it
@@ -92,7 +91,7 @@ func (m GTG) Value(ctx context.Context, h History, evaluate Evaluate) (*Outcome,
 		n := len(h.Members())
 		m.Settings.Stop = valuation.Evaluations(int(min(100*float64(n), math.Ldexp(1, n))))
 	}
-	sum, err := begin("gtg", h, m.Decay)
+	sum, err := begin("gtg", h)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +104,7 @@ func (m GTG) Value(ctx context.Context, h History, evaluate Evaluate) (*Outcome,
 			return sum.fail(fmt.Errorf("round %d: %w", round, err))
 		}
 	}
-	return sum.finish(valuation.Satisfied, fmt.Sprintf("all %d rounds are valued or skipped", h.Rounds())), nil
+	return sum.finish(valuation.Satisfied, fmt.Sprintf("%d rounds are valued, %d skipped", h.Rounds()-sum.outcome.Skipped, sum.outcome.Skipped)), nil
 }
 
 // round values one round, or skips it.
@@ -124,6 +123,7 @@ func (m GTG) round(ctx context.Context, sum *total, r *Round, round int, evaluat
 	}
 	if math.Abs(outcome.After-outcome.Before) <= m.Between {
 		outcome.Skipped = true
+		sum.skipped(m.Between)
 		sum.add(outcome, outcome.Values, outcome.Values)
 		return nil
 	}
@@ -145,24 +145,18 @@ func (m GTG) round(ctx context.Context, sum *total, r *Round, round int, evaluat
 type total struct {
 	outcome Outcome
 	names   []string
-	decay   float64
-	weight  float64 // of the next round
+	limit   float64 // of a round's change, up to which it was skipped
 }
 
-func begin(method string, h History, decay float64) (*total, error) {
-	if decay == 0 {
-		decay = 1
-	}
+func begin(method string, h History) (*total, error) {
 	n := len(h.Members())
-	switch {
-	case h.Rounds() == 0:
-		return nil, fmt.Errorf("%w: there are none", ErrShape)
-	case n == 0 || n > valuation.MaxMembers:
-		return nil, fmt.Errorf("%w: %d", valuation.ErrMembers, n)
-	case !(decay > 0 && decay <= 1):
-		return nil, fmt.Errorf("%w: decay of %v, want 0 < decay ≤ 1", valuation.ErrSettings, decay)
+	if err := valuation.CheckMembers(n); err != nil {
+		return nil, err
 	}
-	t := &total{names: h.Members(), decay: decay, weight: 1}
+	if h.Rounds() == 0 {
+		return nil, fmt.Errorf("%w: there are none", ErrShape)
+	}
+	t := &total{names: h.Members()}
 	t.outcome.Method, t.outcome.Names = method, slices.Clone(h.Members())
 	t.outcome.Estimate = valuation.Estimate{Values: make([]float64, n), Errors: make([]float64, n), Spread: make([]float64, n)}
 	return t, nil
@@ -184,16 +178,33 @@ func (t *total) add(round RoundOutcome, errors, spread []float64) {
 	o.Evaluations += round.Evaluations
 	o.Samples++
 	for n := range o.Values {
-		o.Values[n] += t.weight * round.Values[n]
-		o.Errors[n] = math.Hypot(o.Errors[n], t.weight*errors[n])
-		o.Spread[n] = math.Hypot(o.Spread[n], t.weight*spread[n])
+		o.Values[n] += round.Values[n]
+		o.Errors[n] = math.Hypot(o.Errors[n], errors[n])
+		o.Spread[n] = math.Hypot(o.Spread[n], spread[n])
 	}
-	t.weight *= t.decay
+}
+
+// skipped notes that a round is not valued. That its parts add up to little
+// does not make each of them small.
+func (t *total) skipped(limit float64) {
+	t.outcome.Skipped++
+	t.limit = limit
 }
 
 func (t *total) finish(status valuation.Status, reason string) *Outcome {
-	t.outcome.Status, t.outcome.Reason = status, reason
-	return &t.outcome
+	o := &t.outcome
+	o.Status, o.Reason = status, reason
+	if o.Skipped == 0 {
+		return o
+	}
+	o.Warnings = append(o.Warnings, fmt.Sprintf("%d of %d rounds changed the worth by no more than %g and were skipped: they count as zero, and the errors do not speak of them",
+		o.Skipped, len(o.Rounds), t.limit))
+	for n, e := range o.Errors {
+		if e == 0 {
+			o.Errors[n], o.Spread[n] = math.Inf(1), math.Inf(1)
+		}
+	}
+	return o
 }
 
 func (t *total) fail(err error) (*Outcome, error) {

@@ -16,12 +16,11 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/google/renameio/v2"
 
 	"grange/valuation"
 )
@@ -63,12 +62,12 @@ func Open(path string, identity Identity) (*Store, error) {
 	if strings.ContainsAny(identity.Game, "\r\n") {
 		return nil, fmt.Errorf("%w: the game's identity has a line break", ErrFormat)
 	}
-	if identity.Members < 1 || identity.Members > valuation.MaxMembers {
-		return nil, fmt.Errorf("%w: %d", valuation.ErrMembers, identity.Members)
+	if err := valuation.CheckMembers(identity.Members); err != nil {
+		return nil, err
 	}
 	header := fmt.Sprintf("%s %d %s", magic, identity.Members, identity.Game)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if err := renameio.WriteFile(path, []byte(header+"\n"), 0o666); err != nil {
+		if err := begin(path, header); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrWrite, err)
 		}
 	}
@@ -83,9 +82,37 @@ func Open(path string, identity Identity) (*Store, error) {
 	return s, nil
 }
 
-// load reads the file, and ends a last line that was cut short.
+// begin makes a file with nothing but a header, unless another process is
+// quicker: a file that is there is never replaced. It appears with its header
+// whole.
+func begin(path, header string) error {
+	draft := fmt.Sprintf("%s.%d-%016x", path, os.Getpid(), rand.Uint64())
+	if err := create(draft, header); err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	err := os.Link(draft, path)
+	if err != nil && !errors.Is(err, os.ErrExist) { // a file system without links
+		err = create(path, header)
+	}
+	if errors.Is(err, os.ErrExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(draft))
+}
+
+// create writes a file which must not be there.
+func create(path, header string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(header + "\n")
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// load reads the file.
 func (s *Store) load(path, header string, members int) error {
-	found, known, damaged, whole, err := read(s.file, members)
+	found, known, damaged, err := read(s.file, members)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
@@ -93,28 +120,21 @@ func (s *Store) load(path, header string, members int) error {
 		return fmt.Errorf("%w: %s is of %q, not of %q. Try: another file", ErrOther, path, strings.TrimPrefix(found, magic+" "), strings.TrimPrefix(header, magic+" "))
 	}
 	s.known, s.damaged = known, damaged
-	if !whole {
-		if _, err := s.file.Write([]byte("\n")); err != nil {
-			return fmt.Errorf("%w: %w", ErrWrite, err)
-		}
-	}
 	return nil
 }
 
 // read parses a file of worths. Lines that do not hold together are counted.
-func read(r io.Reader, members int) (header string, known map[valuation.Coalition]float64, damaged int, whole bool, err error) {
+func read(r io.Reader, members int) (header string, known map[valuation.Coalition]float64, damaged int, err error) {
 	known = map[valuation.Coalition]float64{}
 	lines := bufio.NewReader(r)
-	whole = true
 	for number := 0; ; number++ {
 		line, err := lines.ReadBytes('\n')
 		if len(line) == 0 && err == io.EOF {
 			break
 		}
 		if err != nil && err != io.EOF {
-			return "", nil, 0, false, err
+			return "", nil, 0, err
 		}
-		whole = err == nil
 		text := string(bytes.TrimSuffix(line, []byte("\n")))
 		if number == 0 {
 			header = text
@@ -127,9 +147,9 @@ func read(r io.Reader, members int) (header string, known map[valuation.Coalitio
 		}
 	}
 	if !strings.HasPrefix(header, magic+" ") {
-		return "", nil, 0, false, ErrFormat
+		return "", nil, 0, ErrFormat
 	}
-	return header, known, damaged, whole, nil
+	return header, known, damaged, nil
 }
 
 // format writes one worth: coalition and worth in hexadecimal, to the last
@@ -194,7 +214,11 @@ func (s *Store) Put(c valuation.Coalition, v float64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.file.WriteString(format(c, v)); err != nil {
+	line := format(c, v)
+	if s.torn() {
+		line = "\n" + line
+	}
+	if _, err := s.file.WriteString(line); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrite, err)
 	}
 	if s.Sync {
@@ -204,6 +228,18 @@ func (s *Store) Put(c valuation.Coalition, v float64) error {
 	}
 	s.known[c] = v
 	return nil
+}
+
+// torn reports whether the last line of the file was cut short, by a crash or
+// a full disk, whoever was writing it.
+func (s *Store) torn() bool {
+	info, err := s.file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	last := []byte{0}
+	_, err = s.file.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 // Len returns how many worths are known.

@@ -155,6 +155,98 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// Whoever begins a file, nobody's worths may be lost: here processes, each with
+// several goroutines, begin the same files at once.
+func TestManyBeginAtOnce(t *testing.T) {
+	const files, processes, goroutines = 40, 4, 2
+	write := func(folder string, process int) error {
+		for k := range files {
+			path := filepath.Join(folder, fmt.Sprint(k))
+			errs := make(chan error, goroutines)
+			for j := range goroutines {
+				go func() {
+					s, err := store.Open(path, identity)
+					if err == nil {
+						err = errors.Join(s.Put(valuation.Coalition(process*goroutines+j+1), float64(process)), s.Close())
+					}
+					errs <- err
+				}()
+			}
+			for range goroutines {
+				if err := <-errs; err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if folder := os.Getenv("STORE_TEST_BEGIN"); folder != "" {
+		var process int
+		fmt.Sscan(os.Getenv("STORE_TEST_PROCESS"), &process)
+		for { // until everybody is there
+			if _, err := os.Stat(filepath.Join(folder, "go")); err == nil {
+				break
+			}
+		}
+		if err := write(folder, process); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	folder := t.TempDir()
+	children := make([]*exec.Cmd, processes)
+	for p := range children {
+		children[p] = exec.Command(os.Args[0], "-test.run=^TestManyBeginAtOnce$")
+		children[p].Env = append(os.Environ(), "STORE_TEST_BEGIN="+folder, fmt.Sprint("STORE_TEST_PROCESS=", p))
+		if err := children[p].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range children {
+		if err := child.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	for k := range files {
+		if s := open(t, filepath.Join(folder, fmt.Sprint(k))); s.Len() != processes*goroutines || s.Damaged() != 0 {
+			t.Errorf("file %d has %d worths of %d, and %d damaged lines", k, s.Len(), processes*goroutines, s.Damaged())
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*.*")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v: drafts are left behind", left, err)
+	}
+}
+
+// A line that a full disk cut short while the file is open costs nothing but
+// itself.
+func TestTornWhileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "worths")
+	s := open(t, path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := s.Put(1, 0.5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("2 0x1p-"); err != nil {
+		t.Fatal(err)
+	}
+	for c := range valuation.Coalition(2) {
+		if err := s.Put(3+c, 2.5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := open(t, path)
+	if again.Len() != 3 || again.Damaged() != 1 {
+		t.Errorf("%d worths and %d damaged lines, want 3 and 1", again.Len(), again.Damaged())
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("grange worths 1 5 squares, seed 1\n3 0x1p-01 8d1dd64d\n"))
 	f.Add([]byte("grange worths 1 5 squares, seed 1\n3 0x1p"))
