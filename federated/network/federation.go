@@ -96,14 +96,14 @@ func Open(ctx context.Context, config Config) (*Federation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.restore(saved); err != nil {
+	if err := f.restore(ctx, saved); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
 // restore takes over what an earlier process has recorded.
-func (f *Federation) restore(saved Saved) error {
+func (f *Federation) restore(ctx context.Context, saved Saved) error {
 	for _, d := range saved.Declarations {
 		if d.Member < 0 || d.Member >= len(f.declarations) {
 			return fmt.Errorf("%w: it names member %d of %d", ErrRecord, d.Member+1, len(f.declarations))
@@ -111,8 +111,8 @@ func (f *Federation) restore(saved Saved) error {
 		f.declarations[d.Member] = &d
 	}
 	f.finished, f.resumed = saved.Finished, saved.Deliveries
-	for len(f.finished) > 0 && !f.intact(f.finished[len(f.finished)-1]) {
-		f.finished, f.resumed = f.finished[:len(f.finished)-1], nil
+	if err := f.rewind(ctx); err != nil {
+		return err
 	}
 	if err := f.sweep(); err != nil {
 		return err
@@ -132,14 +132,29 @@ func (f *Federation) restore(saved Saved) error {
 	return stored.Read(f.global.Flat, 0)
 }
 
-// intact says whether the model of a finished round is still what it was. After a power failure the last one may not be:
-// then the round before it is gone on from.
-func (f *Federation) intact(finished Finished) bool {
-	err := f.config.Objects.Check(finished.Model)
-	if err != nil {
-		f.note(Lost, finished.Round.Round, -1, err.Error())
+// rewind goes back to the last round whose model is still what it was. After a power failure that of the last one may not
+// be; then the round is done again.
+func (f *Federation) rewind(ctx context.Context) error {
+	intact := len(f.finished)
+	for ; intact > 0; intact-- {
+		last := f.finished[intact-1]
+		err := f.config.Objects.Check(last.Model)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, objects.ErrMissing) && !errors.Is(err, objects.ErrDigest) {
+			return fmt.Errorf("the model after round %d: %w", intact, err) // it may well be there
+		}
+		f.note(Lost, last.Round.Round, -1, err.Error())
 	}
-	return err == nil
+	if intact == len(f.finished) {
+		return nil
+	}
+	if err := f.config.Record.Rewind(ctx, intact); err != nil {
+		return fmt.Errorf("%w: going back to round %d: %w", ErrRecord, intact, err)
+	}
+	f.finished, f.resumed = f.finished[:intact], nil
+	return nil
 }
 
 // sweep removes files that nothing in the record speaks of, as of updates whose member was never answered.

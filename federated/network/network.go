@@ -113,12 +113,15 @@ type Record interface {
 	// Resume returns what is in the record of this run, which it begins if there is none. An open or finished run of
 	// another identity is an error.
 	Resume(ctx context.Context, run RunInfo) (Saved, error)
-	// Declare keeps a member's declaration.
+	// Declare keeps a member's declaration, in place of the one before.
 	Declare(ctx context.Context, d Declaration) error
-	// Deliver keeps an accepted update of the round under way.
+	// Deliver keeps an accepted update of the round under way, in place of the one before by the same member. That of any
+	// other round is an error.
 	Deliver(ctx context.Context, d Delivery) error
-	// Finish keeps a finished round, also instead of one with the same number that was lost.
+	// Finish keeps a finished round, the one after the last.
 	Finish(ctx context.Context, f Finished) error
+	// Rewind forgets all rounds but so many, the first, and all updates of later ones: their models were lost.
+	Rewind(ctx context.Context, finished int) error
 	// End keeps how the run ended: nil for well.
 	End(ctx context.Context, failure error) error
 	// Note adds a line. Nothing depends on it.
@@ -141,10 +144,11 @@ type RunInfo struct {
 
 // Saved is what a Record knows of a run.
 type Saved struct {
+	// Declarations are in member order.
 	Declarations []Declaration
 	// Finished are the finished rounds in order.
 	Finished []Finished
-	// Deliveries are the accepted updates of the round after the last finished one.
+	// Deliveries are the accepted updates of the round after the last finished one, in member order.
 	Deliveries []Delivery
 }
 
