@@ -32,14 +32,21 @@ type Federation struct {
 	model    objects.Digest
 	// open is the round under way, nil between rounds.
 	open *openRound
-	// last are the updates of the round before it, to tell a delivery that is repeated from one that is wrong.
-	last []*Delivery
+	// last are the updates of the round before it, to tell a delivery that is repeated from one that is wrong, and closed
+	// are those whose files are still to be averaged.
+	last, closed []*Delivery
+	// looking counts, by file, the deliveries that are being looked at.
+	looking map[objects.Digest]int
 	// resumed are the updates of the round under way that an earlier process had accepted.
 	resumed []Delivery
 	// syncing tells when the last model is on the disk; nil before the first.
 	syncing chan error
 	over    bool
 	failure error
+
+	// files is held while a file is removed that is not needed, and while one is written that will be. It is locked before
+	// mutex.
+	files sync.Mutex
 }
 
 // openRound is a round under way.
@@ -87,7 +94,7 @@ func Open(ctx context.Context, config Config) (*Federation, error) {
 	}
 	f := &Federation{
 		config: config, changed: make(chan struct{}), declarations: make([]*Declaration, n), connections: make([]int, n),
-		last: make([]*Delivery, n), global: config.Initial,
+		last: make([]*Delivery, n), looking: map[objects.Digest]int{}, global: config.Initial,
 	}
 	if f.header, err = model.SafetensorsHeader(config.Initial.Tensors(), nil); err != nil {
 		return nil, err
@@ -159,14 +166,33 @@ func (f *Federation) rewind(ctx context.Context) error {
 
 // sweep removes files that nothing in the record speaks of, as of updates whose member was never answered.
 func (f *Federation) sweep() error {
-	known := map[objects.Digest]bool{}
+	needed := f.needed()
+	return f.config.Objects.Sweep(func(d objects.Digest) bool { return needed[d] })
+}
+
+// needed are the files that something depends on: models, and updates that were accepted and are not averaged yet. The
+// mutex is held, or nobody else knows of f.
+func (f *Federation) needed() map[objects.Digest]bool {
+	needed := map[objects.Digest]bool{f.model: true}
 	for _, finished := range f.finished {
-		known[finished.Model] = true
+		needed[finished.Model] = true
 	}
 	for _, d := range f.resumed {
-		known[d.Update] = true
+		needed[d.Update] = true
 	}
-	return f.config.Objects.Sweep(func(d objects.Digest) bool { return known[d] })
+	accepted := f.closed
+	if f.open != nil {
+		accepted = f.open.deliveries
+	}
+	for _, d := range accepted {
+		if d != nil {
+			needed[d.Update] = true
+		}
+	}
+	for digest := range f.looking {
+		needed[digest] = true
+	}
+	return needed
 }
 
 // Config is what the federation was opened with, defaults filled in.

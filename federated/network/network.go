@@ -31,8 +31,11 @@ var (
 	ErrRefused = errors.New("network: update refused")
 	// ErrStale is an update that is not of the round under way, or a second, different one in a round. Nothing changes.
 	ErrStale = errors.New("network: update is of no use any more")
-	// ErrRecord is a record that cannot be written, as on a full disk. The member should try again later.
-	ErrRecord = errors.New("network: cannot write the record")
+	// ErrRecord is a record, or a file beside it, that cannot be written or read, as on a full disk. The member should try
+	// again later.
+	ErrRecord = errors.New("network: the coordinator cannot use its folder")
+	// ErrKeep is a round whose updates cannot be kept where they were to be kept.
+	ErrKeep = errors.New("network: cannot keep the updates")
 )
 
 // Declaration is what a member says of itself before it takes part.
@@ -179,7 +182,8 @@ type Config struct {
 	// Record and Objects are where everything is kept.
 	Record  Record
 	Objects *objects.Store
-	// Keep, if not nil, is given every finished round and its updates before they are removed. An error ends the run.
+	// Keep, if not nil, is given every finished round and its updates before they are removed. With an error Run returns it,
+	// and the run can be taken up again with this round.
 	Keep func(*federated.Aggregate) error
 	// Observe, if not nil, is told of every note, one at a time.
 	Observe func(Note)

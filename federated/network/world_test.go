@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -162,6 +163,7 @@ type world struct {
 	config  network.Config
 	trainer *cpu.Trainer
 	record  *memory
+	folder  string // of the objects
 }
 
 var fashion = sync.OnceValues(func() (*dataset.Dataset, error) {
@@ -203,7 +205,8 @@ func newWorld(t *testing.T, rounds int) *world {
 	if w.trainer, err = cpu.New(cpu.Config{Spec: spec, Data: data, Shards: shards}); err != nil {
 		t.Fatal(err)
 	}
-	store, err := objects.Open(t.TempDir())
+	w.folder = t.TempDir()
+	store, err := objects.Open(w.folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +226,15 @@ func (w *world) open(t *testing.T) *network.Federation {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// holds checks how many files are kept.
+func (w *world) holds(t *testing.T, want int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.folder, "objects", "*", "*"))
+	if err != nil || len(files) != want {
+		t.Errorf("%d files are kept, want %d; %v", len(files), want, err)
+	}
 }
 
 func (w *world) declare(t *testing.T, f *network.Federation, members ...int) {
