@@ -398,11 +398,13 @@ func coordinatorError(err error, folder string) error {
 	case errors.Is(err, updates.ErrOther):
 		return hint(exitUsage, "give --keep-updates another folder: nothing in the one you gave was changed")
 	case errors.Is(err, updates.ErrWrite):
-		return hint(exitFailed, "free some space for --keep-updates, and run it again: it goes on with the round it was in")
+		return hint(exitFailed, "free some space for --keep-updates, or name a folder that can be written, and run it again: it goes on with the round it was in")
 	case errors.Is(err, federated.ErrNobody):
 		return hint(exitFailed, "grange coordinator status "+dir+" says why; run it again to try the round once more")
 	case errors.Is(err, network.ErrRecord), errors.Is(err, objects.ErrWrite):
 		return hint(exitFailed, "make room on the disk of "+folder+" and see that it can be written; then run it again: it goes on where it was")
+	case errors.Is(err, objects.ErrRead):
+		return hint(exitFailed, "see that the files in "+folder+" can be read; then run it again: it goes on where it was")
 	case errors.Is(err, objects.ErrMissing), errors.Is(err, objects.ErrDigest):
 		return hint(exitFailed, "put a copy of "+filepath.Join(folder, "objects")+" in its place, or start afresh in another folder")
 	}
