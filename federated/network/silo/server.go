@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -113,6 +114,14 @@ func ServerOptions(pace Pace) []grpc.ServerOption {
 		grpc.ReadBufferSize(buffer),
 		grpc.WriteBufferSize(buffer),
 	}
+}
+
+// OpenServer comes after ServerOptions for a gRPC server that is open to everybody: a connection on which nothing is asked for
+// five minutes is ended. Clients make another when they need it.
+func OpenServer(pace Pace) grpc.ServerOption {
+	parameters, _ := pace.withDefaults().server()
+	parameters.MaxConnectionIdle = 5 * time.Minute
+	return grpc.KeepaliveParams(parameters)
 }
 
 // Register offers the services on a gRPC server.
