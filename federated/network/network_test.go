@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"grange/federated"
@@ -139,58 +140,79 @@ func lostModel(t *testing.T, record func() network.Record, spoil func(file strin
 
 // TestDeadline goes on without a member that is not heard of, and takes it back later.
 func TestDeadline(t *testing.T) {
-	w := newWorld(t, 3)
-	w.config.Policy = network.Policy{Deadline: time.Millisecond, Minimum: 2}
-	back := make(chan struct{})
-	w.config.Observe = func(note network.Note) {
-		if note.Kind == network.RoundEnded && note.Round == 2 {
-			close(back)
-		}
-	}
-	f := w.open(t)
-	w.declare(t, f, 0, 1, 2)
-	wait := w.join(t.Context(), t, f, 0, 1)
-	var third sync.WaitGroup
-	third.Go(func() {
-		<-back
-		if err := w.member(t.Context(), f, 2); err != nil {
-			t.Error(err)
-		}
-	})
-	result, err := f.Run(t.Context())
-	if err != nil {
+	if _, err := fashion(); err != nil { // by the clock of everybody
 		t.Fatal(err)
 	}
-	wait()
-	third.Wait()
-	for _, round := range result.Rounds[:2] {
-		if len(round.Absent) != 1 || round.Absent[0].Name != "east" {
-			t.Errorf("round %d: absent %v, want east", round.Round, round.Absent)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.config.Policy = network.Policy{Deadline: time.Hour, Minimum: 2}
+		back := make(chan struct{})
+		w.config.Observe = func(note network.Note) {
+			if note.Kind == network.RoundEnded && note.Round == 2 {
+				close(back)
+			}
 		}
-	}
+		f := w.open(t)
+		w.declare(t, f, 0, 1, 2)
+		begin := time.Now()
+		wait := w.join(t.Context(), t, f, 0, 1)
+		var third sync.WaitGroup
+		third.Go(func() {
+			<-back
+			if err := w.member(t.Context(), f, 2); err != nil {
+				t.Error(err)
+			}
+		})
+		result, err := f.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		third.Wait()
+		for i, round := range result.Rounds {
+			if late := i < 2; late != (len(round.Absent) == 1 && round.Absent[0].Name == "east") {
+				t.Errorf("round %d: absent %v", round.Round, round.Absent)
+			}
+		}
+		if taken := time.Since(begin); taken != 2*time.Hour {
+			t.Errorf("it took %v, want the deadlines of two rounds", taken)
+		}
+	})
 }
 
 // TestMinimum waits past the deadline for enough members.
 func TestMinimum(t *testing.T) {
-	w := newWorld(t, 1)
-	w.config.Policy = network.Policy{Deadline: time.Millisecond, Minimum: 3}
-	f := w.open(t)
-	w.declare(t, f, 0, 1, 2)
-	wait := w.join(t.Context(), t, f, 0, 1)
-	var third sync.WaitGroup
-	third.Go(func() {
-		time.Sleep(20 * time.Millisecond)
-		if err := w.member(t.Context(), f, 2); err != nil {
-			t.Error(err)
-		}
-	})
-	result, err := f.Run(t.Context())
-	if err != nil {
+	if _, err := fashion(); err != nil { // by the clock of everybody
 		t.Fatal(err)
 	}
-	wait()
-	third.Wait()
-	w.sameAsInOneProcess(t, result)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.config.Policy = network.Policy{Deadline: time.Hour, Minimum: 3}
+		f := w.open(t)
+		w.declare(t, f, 0, 1, 2)
+		begin := time.Now()
+		wait := w.join(t.Context(), t, f, 0, 1)
+		var third sync.WaitGroup
+		third.Go(func() {
+			time.Sleep(3 * time.Hour)
+			if status := f.Status(); status.Phase != "round" || !status.Members[0].Delivered || !status.Members[1].Delivered {
+				t.Errorf("after the deadline: %+v", status)
+			}
+			if err := w.member(t.Context(), f, 2); err != nil {
+				t.Error(err)
+			}
+		})
+		result, err := f.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		third.Wait()
+		if taken := time.Since(begin); taken != 3*time.Hour {
+			t.Errorf("it took %v, want as long as the third member", taken)
+		}
+		w.sameAsInOneProcess(t, result)
+	})
 }
 
 // TestFullDisk tells members to come back later, and forgets nothing.
