@@ -179,7 +179,7 @@ func TestFederationPrintsWhatTrainPrints(t *testing.T) {
 // is to the byte that of the same training in one process.
 func TestKilledCoordinator(t *testing.T) {
 	v := newVillage(t)
-	coordinator := v.start("--save", "federated.safetensors")
+	coordinator := v.start("--save", "federated.safetensors", "--keep-updates", "federated")
 	v.join()
 	random := rand.New(rand.NewPCG(1, 2))
 	kills, enough := 0, 20
@@ -192,15 +192,16 @@ func TestKilledCoordinator(t *testing.T) {
 		}
 		_ = coordinator.Wait() // killed
 		kills++
-		coordinator = v.start("--save", "federated.safetensors")
+		coordinator = v.start("--save", "federated.safetensors", "--keep-updates", "federated")
 	}
 	v.end(coordinator)
 	if kills < 3 {
 		t.Errorf("killed %d times, expected more", kills)
 	}
 	t.Logf("killed %d times", kills)
-	v.must("train", "three.yaml", "--contributions", contributed, "--save", "one.safetensors")
+	v.must("train", "three.yaml", "--contributions", contributed, "--save", "one.safetensors", "--save-updates", "one")
 	v.same("one.safetensors", "federated.safetensors")
+	v.same("one", "federated")
 	if status := v.must("coordinator", "status", "coop"); !strings.Contains(status, "three: done after 8 of 8 rounds") {
 		t.Error(status)
 	}
