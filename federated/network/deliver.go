@@ -18,19 +18,68 @@ import (
 // ErrFreeRider is an update that is the very model the member was sent.
 var ErrFreeRider = errors.New("network: the update is the model that was sent, nothing was trained")
 
+// Wanted says whether an update may come of a member in a round, before it is taken: it is ErrStale if the round is not
+// under way, and ErrRefused if the member is out. One that has delivered may do so again, in case it was not answered.
+func (f *Federation) Wanted(round, member int) error {
+	if err := f.known(member); err != nil {
+		return err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, deliveries := range [][]*Delivery{f.last, f.delivered()} {
+		if d := deliveries[member]; d != nil && d.Round == round {
+			return nil
+		}
+	}
+	_, err := f.wantedLocked(Delivery{Round: round, Member: member})
+	return err
+}
+
+// delivered are the updates of the round under way, by member. The mutex is held.
+func (f *Federation) delivered() []*Delivery {
+	if f.open == nil {
+		return make([]*Delivery, len(f.config.Members))
+	}
+	return f.open.deliveries
+}
+
 // Deliver hands in an update whose file is in Objects. Once it returns nil the update is recorded and counts; delivering
 // the same again is fine. An update that is refused is recorded with the reason, and the member is out for the round.
+// The file of an update that does not count is removed, whatever the reason: nobody fills the disk with updates.
 func (f *Federation) Deliver(ctx context.Context, d Delivery) error {
 	if err := f.known(d.Member); err != nil {
 		return err
 	}
+	f.mutex.Lock()
+	f.looking[d.Update]++
+	f.mutex.Unlock()
+	defer f.drop(d.Update)
+	return f.judge(ctx, d)
+}
+
+// drop removes a file that was looked at, unless it is needed.
+func (f *Federation) drop(digest objects.Digest) {
+	f.files.Lock()
+	defer f.files.Unlock()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.looking[digest]--; f.looking[digest] == 0 {
+		delete(f.looking, digest)
+	}
+	if !f.needed()[digest] {
+		_ = f.config.Objects.Remove(digest) // the next start tries again
+	}
+}
+
+// judge looks at an update, and counts it if it is one.
+func (f *Federation) judge(ctx context.Context, d Delivery) error {
 	if wanted, err := f.wanted(d); err != nil || !wanted {
 		return err
 	}
 	// Reading the file takes a while, and others should not have to wait for it.
 	reason := f.inspect(d)
-	if errors.Is(reason, objects.ErrMissing) || errors.Is(reason, os.ErrPermission) {
-		return reason
+	if reason != nil && FaultOf(reason) != Theirs {
+		return fmt.Errorf("%w: update of %s in round %d: %w", ErrRecord, f.config.Members[d.Member], d.Round, reason)
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -175,12 +224,16 @@ func (f *Federation) stored(digest objects.Digest) (*stored, error) {
 // sameTensors says how the tensors in a file differ from the model's, if they do.
 func (f *Federation) sameTensors(file *os.File) error {
 	header := make([]byte, len(f.header))
-	if _, err := io.ReadFull(file, header); err != nil || !bytes.Equal(header, f.header) {
+	_, err := io.ReadFull(file, header)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return fmt.Errorf("%w: %w", objects.ErrRead, err)
+	}
+	if err != nil || !bytes.Equal(header, f.header) {
 		return fmt.Errorf("%w: names or shapes are not those of %s", federated.ErrWeights, f.config.Spec.Name)
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", objects.ErrRead, err)
 	}
 	if want := int64(len(f.header)) + 4*int64(len(f.config.Initial.Flat)); info.Size() != want {
 		return fmt.Errorf("%w: %d bytes, expected %d", federated.ErrWeights, info.Size(), want)
@@ -191,7 +244,7 @@ func (f *Federation) sameTensors(file *os.File) error {
 // Read is that of federated.Values.
 func (s *stored) Read(values []float32, position int) error {
 	if err := littleendian.ReadAt(s.file, values, s.header+4*int64(position)); err != nil {
-		return fmt.Errorf("reading an update: %w", err)
+		return fmt.Errorf("%w: %w", objects.ErrRead, err)
 	}
 	return nil
 }
@@ -202,7 +255,7 @@ func (s *stored) finite() error {
 	for at := int64(0); at < 4*int64(s.values); at += int64(len(buffer)) {
 		part := buffer[:min(int64(len(buffer)), 4*int64(s.values)-at)]
 		if _, err := s.file.ReadAt(part, s.header+at); err != nil {
-			return fmt.Errorf("reading an update: %w", err)
+			return fmt.Errorf("%w: %w", objects.ErrRead, err)
 		}
 		if position, finite := littleendian.Finite(part); !finite {
 			return fmt.Errorf("%w: value %d", federated.ErrNotFinite, at/4+int64(position)+1)

@@ -32,14 +32,21 @@ type Federation struct {
 	model    objects.Digest
 	// open is the round under way, nil between rounds.
 	open *openRound
-	// last are the updates of the round before it, to tell a delivery that is repeated from one that is wrong.
-	last []*Delivery
+	// last are the updates of the round before it, to tell a delivery that is repeated from one that is wrong, and closed
+	// are those whose files are still to be averaged.
+	last, closed []*Delivery
+	// looking counts, by file, the deliveries that are being looked at.
+	looking map[objects.Digest]int
 	// resumed are the updates of the round under way that an earlier process had accepted.
 	resumed []Delivery
 	// syncing tells when the last model is on the disk; nil before the first.
 	syncing chan error
 	over    bool
 	failure error
+
+	// files is held while a file is removed that is not needed, and while one is written that will be. It is locked before
+	// mutex.
+	files sync.Mutex
 }
 
 // openRound is a round under way.
@@ -87,7 +94,7 @@ func Open(ctx context.Context, config Config) (*Federation, error) {
 	}
 	f := &Federation{
 		config: config, changed: make(chan struct{}), declarations: make([]*Declaration, n), connections: make([]int, n),
-		last: make([]*Delivery, n), global: config.Initial,
+		last: make([]*Delivery, n), looking: map[objects.Digest]int{}, global: config.Initial,
 	}
 	if f.header, err = model.SafetensorsHeader(config.Initial.Tensors(), nil); err != nil {
 		return nil, err
@@ -96,14 +103,14 @@ func Open(ctx context.Context, config Config) (*Federation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.restore(saved); err != nil {
+	if err := f.restore(ctx, saved); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
 // restore takes over what an earlier process has recorded.
-func (f *Federation) restore(saved Saved) error {
+func (f *Federation) restore(ctx context.Context, saved Saved) error {
 	for _, d := range saved.Declarations {
 		if d.Member < 0 || d.Member >= len(f.declarations) {
 			return fmt.Errorf("%w: it names member %d of %d", ErrRecord, d.Member+1, len(f.declarations))
@@ -111,8 +118,8 @@ func (f *Federation) restore(saved Saved) error {
 		f.declarations[d.Member] = &d
 	}
 	f.finished, f.resumed = saved.Finished, saved.Deliveries
-	for len(f.finished) > 0 && !f.intact(f.finished[len(f.finished)-1]) {
-		f.finished, f.resumed = f.finished[:len(f.finished)-1], nil
+	if err := f.rewind(ctx); err != nil {
+		return err
 	}
 	if err := f.sweep(); err != nil {
 		return err
@@ -132,26 +139,60 @@ func (f *Federation) restore(saved Saved) error {
 	return stored.Read(f.global.Flat, 0)
 }
 
-// intact says whether the model of a finished round is still what it was. After a power failure the last one may not be:
-// then the round before it is gone on from.
-func (f *Federation) intact(finished Finished) bool {
-	err := f.config.Objects.Check(finished.Model)
-	if err != nil {
-		f.note(Lost, finished.Round.Round, -1, err.Error())
+// rewind goes back to the last round whose model is still what it was. After a power failure that of the last one may not
+// be; then the round is done again.
+func (f *Federation) rewind(ctx context.Context) error {
+	intact := len(f.finished)
+	for ; intact > 0; intact-- {
+		last := f.finished[intact-1]
+		err := f.config.Objects.Check(last.Model)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, objects.ErrMissing) && !errors.Is(err, objects.ErrDigest) {
+			return fmt.Errorf("the model after round %d: %w", intact, err) // it may well be there
+		}
+		f.note(Lost, last.Round.Round, -1, err.Error())
 	}
-	return err == nil
+	if intact == len(f.finished) {
+		return nil
+	}
+	if err := f.config.Record.Rewind(ctx, intact); err != nil {
+		return fmt.Errorf("%w: going back to round %d: %w", ErrRecord, intact, err)
+	}
+	f.finished, f.resumed = f.finished[:intact], nil
+	return nil
 }
 
 // sweep removes files that nothing in the record speaks of, as of updates whose member was never answered.
 func (f *Federation) sweep() error {
-	known := map[objects.Digest]bool{}
+	needed := f.needed()
+	return f.config.Objects.Sweep(func(d objects.Digest) bool { return needed[d] })
+}
+
+// needed are the files that something depends on: models, and updates that were accepted and are not averaged yet. The
+// mutex is held, or nobody else knows of f.
+func (f *Federation) needed() map[objects.Digest]bool {
+	needed := map[objects.Digest]bool{f.model: true}
 	for _, finished := range f.finished {
-		known[finished.Model] = true
+		needed[finished.Model] = true
 	}
 	for _, d := range f.resumed {
-		known[d.Update] = true
+		needed[d.Update] = true
 	}
-	return f.config.Objects.Sweep(func(d objects.Digest) bool { return known[d] })
+	accepted := f.closed
+	if f.open != nil {
+		accepted = f.open.deliveries
+	}
+	for _, d := range accepted {
+		if d != nil {
+			needed[d.Update] = true
+		}
+	}
+	for digest := range f.looking {
+		needed[digest] = true
+	}
+	return needed
 }
 
 // Config is what the federation was opened with, defaults filled in.

@@ -31,8 +31,11 @@ var (
 	ErrRefused = errors.New("network: update refused")
 	// ErrStale is an update that is not of the round under way, or a second, different one in a round. Nothing changes.
 	ErrStale = errors.New("network: update is of no use any more")
-	// ErrRecord is a record that cannot be written, as on a full disk. The member should try again later.
-	ErrRecord = errors.New("network: cannot write the record")
+	// ErrRecord is a record, or a file beside it, that cannot be written or read, as on a full disk. The member should try
+	// again later.
+	ErrRecord = errors.New("network: the coordinator cannot use its folder")
+	// ErrKeep is a round whose updates cannot be kept where they were to be kept.
+	ErrKeep = errors.New("network: cannot keep the updates")
 )
 
 // Declaration is what a member says of itself before it takes part.
@@ -113,12 +116,15 @@ type Record interface {
 	// Resume returns what is in the record of this run, which it begins if there is none. An open or finished run of
 	// another identity is an error.
 	Resume(ctx context.Context, run RunInfo) (Saved, error)
-	// Declare keeps a member's declaration.
+	// Declare keeps a member's declaration, in place of the one before.
 	Declare(ctx context.Context, d Declaration) error
-	// Deliver keeps an accepted update of the round under way.
+	// Deliver keeps an accepted update of the round under way, in place of the one before by the same member. That of any
+	// other round is an error.
 	Deliver(ctx context.Context, d Delivery) error
-	// Finish keeps a finished round, also instead of one with the same number that was lost.
+	// Finish keeps a finished round, the one after the last.
 	Finish(ctx context.Context, f Finished) error
+	// Rewind forgets all rounds but so many, the first, and all updates of later ones: their models were lost.
+	Rewind(ctx context.Context, finished int) error
 	// End keeps how the run ended: nil for well.
 	End(ctx context.Context, failure error) error
 	// Note adds a line. Nothing depends on it.
@@ -141,10 +147,11 @@ type RunInfo struct {
 
 // Saved is what a Record knows of a run.
 type Saved struct {
+	// Declarations are in member order.
 	Declarations []Declaration
 	// Finished are the finished rounds in order.
 	Finished []Finished
-	// Deliveries are the accepted updates of the round after the last finished one.
+	// Deliveries are the accepted updates of the round after the last finished one, in member order.
 	Deliveries []Delivery
 }
 
@@ -175,7 +182,8 @@ type Config struct {
 	// Record and Objects are where everything is kept.
 	Record  Record
 	Objects *objects.Store
-	// Keep, if not nil, is given every finished round and its updates before they are removed. An error ends the run.
+	// Keep, if not nil, is given every finished round and its updates before they are removed. With an error Run returns it,
+	// and the run can be taken up again with this round.
 	Keep func(*federated.Aggregate) error
 	// Observe, if not nil, is told of every note, one at a time.
 	Observe func(Note)

@@ -14,7 +14,7 @@ import (
 var errLate = errors.New("nothing came before the deadline")
 
 // Run waits for the members, runs the rounds and returns the result. It is called once; when it returns, Next answers
-// Done, unless it was cancelled: then the run can be taken up again.
+// Done, unless it was cancelled or met an error of Ours: then the run can be taken up again.
 func (f *Federation) Run(ctx context.Context) (*federated.Result, error) {
 	err := f.run(ctx)
 	if synced := f.synced(); err == nil {
@@ -22,7 +22,7 @@ func (f *Federation) Run(ctx context.Context) (*federated.Result, error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrRecord) || errors.Is(err, objects.ErrWrite)) {
+	if err != nil && (ctx.Err() != nil || FaultOf(err) == Ours) {
 		return nil, err // nothing is wrong with the run itself
 	}
 	if recorded := f.config.Record.End(context.WithoutCancel(ctx), err); recorded != nil && err == nil {
@@ -169,7 +169,7 @@ func (f *Federation) begin() (*openRound, error) {
 func (f *Federation) close(round *openRound) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.open = nil
+	f.open, f.closed = nil, round.deliveries
 	for member := range round.tasks {
 		if round.pending(member) {
 			round.out[member] = errLate
@@ -192,6 +192,8 @@ func (f *Federation) finish(ctx context.Context, round *openRound) error {
 	if err := f.synced(); err != nil {
 		return fmt.Errorf("the model after round %d: %w", aggregate.Round-1, err)
 	}
+	f.files.Lock() // until the model is known for one
+	defer f.files.Unlock()
 	digest, err := f.config.Objects.Put(f.writer(aggregate.After))
 	if err != nil {
 		return fmt.Errorf("the model after round %d: %w", aggregate.Round, err)
@@ -249,8 +251,8 @@ func (f *Federation) aggregate(round *openRound) (*federated.Aggregate, error) {
 			continue
 		}
 		file, err := f.stored(d.Update)
-		if err != nil {
-			return nil, err
+		if err != nil { // it was in order when it was accepted; the next start asks for it again if it is not
+			return nil, fmt.Errorf("%w: the update of %s in round %d: %w", ErrRecord, f.config.Members[member], number, err)
 		}
 		defer file.Close()
 		update := federated.Update{Round: number, Member: member, Stored: file, Examples: d.Examples, Loss: d.Loss}
@@ -262,18 +264,19 @@ func (f *Federation) aggregate(round *openRound) (*federated.Aggregate, error) {
 	if err != nil || f.config.Keep == nil {
 		return aggregate, err
 	}
-	return aggregate, f.config.Keep(aggregate)
+	if err := f.config.Keep(aggregate); err != nil {
+		return nil, fmt.Errorf("%w of round %d: %w", ErrKeep, number, err)
+	}
+	return aggregate, nil
 }
 
 // tidy removes the updates of a round: they are in the average now, and with Keep where they were to be kept. What is
-// half uploaded comes too late.
+// half uploaded comes too late. The mutex is held.
 func (f *Federation) tidy(round *openRound) error {
-	models := map[objects.Digest]bool{}
-	for _, finished := range f.finished {
-		models[finished.Model] = true
-	}
+	f.closed = nil
+	needed := f.needed()
 	for _, d := range round.deliveries {
-		if d == nil || models[d.Update] {
+		if d == nil || needed[d.Update] {
 			continue
 		}
 		if err := f.config.Objects.Remove(d.Update); err != nil {

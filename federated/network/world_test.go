@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +17,8 @@ import (
 	"grange/federated"
 	"grange/federated/network"
 	"grange/federated/network/objects"
+	"grange/federated/network/recordtest"
+	"grange/federated/network/store"
 	"grange/internal/stream"
 	"grange/model"
 	"grange/train"
@@ -31,34 +35,113 @@ type memory struct {
 	full error
 }
 
-func (m *memory) Resume(context.Context, network.RunInfo) (network.Saved, error) { return m.saved, nil }
+func (m *memory) Resume(context.Context, network.RunInfo) (network.Saved, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return network.Saved{
+		Declarations: slices.Clone(m.saved.Declarations), Finished: slices.Clone(m.saved.Finished),
+		Deliveries: slices.Clone(m.saved.Deliveries),
+	}, nil
+}
 
 func (m *memory) Declare(_ context.Context, d network.Declaration) error {
-	return m.write(func() { m.saved.Declarations = append(m.saved.Declarations, d) })
+	return m.write(func() error {
+		m.saved.Declarations = put(m.saved.Declarations, d, func(d network.Declaration) int { return d.Member })
+		return nil
+	})
 }
 
 func (m *memory) Deliver(_ context.Context, d network.Delivery) error {
-	return m.write(func() { m.saved.Deliveries = append(m.saved.Deliveries, d) })
+	return m.write(func() error {
+		m.saved.Deliveries = put(m.saved.Deliveries, d, func(d network.Delivery) int { return d.Member })
+		return m.follows(d.Round)
+	})
 }
 
 func (m *memory) Finish(_ context.Context, f network.Finished) error {
-	return m.write(func() { m.saved.Finished, m.saved.Deliveries = append(m.saved.Finished[:f.Round.Round-1], f), nil })
+	return m.write(func() error {
+		if err := m.follows(f.Round.Round); err != nil {
+			return err
+		}
+		m.saved.Finished, m.saved.Deliveries = append(m.saved.Finished, f), nil
+		return nil
+	})
 }
 
-func (m *memory) End(context.Context, error) error { return m.write(func() { m.ended = true }) }
+func (m *memory) Rewind(_ context.Context, finished int) error {
+	return m.write(func() error {
+		if finished < len(m.saved.Finished) {
+			m.saved.Finished, m.saved.Deliveries = m.saved.Finished[:finished], nil
+		}
+		return nil
+	})
+}
+
+func (m *memory) End(context.Context, error) error {
+	return m.write(func() error { m.ended = true; return nil })
+}
 
 func (m *memory) Note(_ context.Context, note network.Note) error {
-	return m.write(func() { m.notes = append(m.notes, note) })
+	return m.write(func() error { m.notes = append(m.notes, note); return nil })
 }
 
-func (m *memory) write(change func()) error {
+// write changes what is there, or leaves it as it was.
+func (m *memory) write(change func() error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if m.full != nil {
 		return m.full
 	}
-	change()
+	before := m.saved
+	err := change()
+	if err != nil {
+		m.saved = before
+	}
+	return err
+}
+
+func (m *memory) follows(round int) error {
+	if last := len(m.saved.Finished); round != last+1 {
+		return fmt.Errorf("%w: round %d does not follow round %d", network.ErrRecord, round, last)
+	}
 	return nil
+}
+
+// put puts a member's item into a list, in place of the one that is there.
+func put[T any](list []T, item T, member func(T) int) []T {
+	list = slices.DeleteFunc(slices.Clone(list), func(there T) bool { return member(there) == member(item) })
+	list = append(list, item)
+	slices.SortFunc(list, func(a, b T) int { return member(a) - member(b) })
+	return list
+}
+
+// records are the ways to keep a record, each with what opens a fresh one, again and again.
+var records = map[string]func(t *testing.T) (open func() network.Record){
+	"memory": func(*testing.T) func() network.Record {
+		record := &memory{}
+		return func() network.Record { return record }
+	},
+	"SQLite": func(t *testing.T) func() network.Record {
+		folder := t.TempDir()
+		s, err := store.Create(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return func() network.Record {
+			s.Close()
+			if s, err = store.Lead(t.Context(), folder); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+	},
+}
+
+func TestRecords(t *testing.T) {
+	for kind, fresh := range records {
+		t.Run(kind, func(t *testing.T) { recordtest.Test(t, fresh) })
+	}
 }
 
 // about lists the notes of a kind.
@@ -80,6 +163,7 @@ type world struct {
 	config  network.Config
 	trainer *cpu.Trainer
 	record  *memory
+	folder  string // of the objects
 }
 
 var fashion = sync.OnceValues(func() (*dataset.Dataset, error) {
@@ -121,7 +205,8 @@ func newWorld(t *testing.T, rounds int) *world {
 	if w.trainer, err = cpu.New(cpu.Config{Spec: spec, Data: data, Shards: shards}); err != nil {
 		t.Fatal(err)
 	}
-	store, err := objects.Open(t.TempDir())
+	w.folder = t.TempDir()
+	store, err := objects.Open(w.folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +226,15 @@ func (w *world) open(t *testing.T) *network.Federation {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// holds checks how many files are kept.
+func (w *world) holds(t *testing.T, want int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.folder, "objects", "*", "*"))
+	if err != nil || len(files) != want {
+		t.Errorf("%d files are kept, want %d; %v", len(files), want, err)
+	}
 }
 
 func (w *world) declare(t *testing.T, f *network.Federation, members ...int) {

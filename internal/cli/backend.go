@@ -54,7 +54,7 @@ func (a *app) engine(d deviceFlags, file string) (string, *xla.Engine, error) {
 		Plugin: d.plugin, Precision: precision, Workers: d.processes,
 		Log: slog.New(slog.NewTextHandler(a.env.Stderr, nil)),
 	}}
-	a.ending = append(a.ending, engine.Close)
+	a.ending.add(engine.Close)
 	return backend, engine, nil
 }
 

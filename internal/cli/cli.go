@@ -39,12 +39,44 @@ type Env struct {
 // app is one invocation.
 type app struct {
 	env     Env
-	started bool       // a command's own code was reached: errors are no longer about usage
-	ending  []func()   // what is to be done before the process ends
-	writing sync.Mutex // held while a result is printed or a file replaced
+	started atomic.Bool // a command's own code was reached: errors are no longer about usage
+	ending  ending      // what is to be done before the process ends
+	writing sync.Mutex  // held while a result is printed or a file replaced
 	// kept is what to do after an interruption that loses little; nil when it
 	// loses everything.
 	kept atomic.Pointer[string]
+}
+
+// ending is what is to be done at the end. A command that was left behind may
+// still be adding to it.
+type ending struct {
+	mutex sync.Mutex
+	list  []func()
+	ended bool
+}
+
+// add has something done at the end, or at once if that has passed.
+func (e *ending) add(do func()) {
+	e.mutex.Lock()
+	ended := e.ended
+	if !ended {
+		e.list = append(e.list, do)
+	}
+	e.mutex.Unlock()
+	if ended {
+		do()
+	}
+}
+
+// now does all of it.
+func (e *ending) now() {
+	e.mutex.Lock()
+	list := e.list
+	e.list, e.ended = nil, true
+	e.mutex.Unlock()
+	for _, do := range list {
+		do()
+	}
 }
 
 // Run runs one command line and returns its exit code. When ctx ends, the
@@ -70,9 +102,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 			err = ctx.Err()
 		}
 	}
-	for _, end := range a.ending {
-		end()
-	}
+	a.ending.now()
 	if err == nil {
 		return exitDone
 	}
@@ -115,7 +145,7 @@ their data, earn a profit with it, and split that profit so that contributing go
 // command marks the point from which errors are the command's own.
 func (a *app) command(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		a.started = true
+		a.started.Store(true)
 		return run(cmd, args)
 	}
 }

@@ -42,7 +42,7 @@ through it step by step, and docs/federation.md is for operators.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.coordinatorInit(), a.coordinatorInvite(), a.coordinatorEnrolKey(), a.coordinatorRevoke(), a.coordinatorStart(), a.coordinatorStatus())
+	cmd.AddCommand(a.coordinatorInit(), a.coordinatorHosts(), a.coordinatorInvite(), a.coordinatorEnrolKey(), a.coordinatorRevoke(), a.coordinatorStart(), a.coordinatorStatus())
 	return cmd
 }
 
@@ -88,9 +88,12 @@ type initJSON struct {
 }
 
 func (a *app) runCoordinatorInit(ctx context.Context, folder string, hosts []string, asJSON bool) error {
-	for _, host := range hosts {
-		if host == "" || strings.ContainsAny(host, ":/ ") && net.ParseIP(host) == nil {
-			return &usageError{problem: fmt.Sprintf("--host %q is no host name or address", host), try: "name the host alone, without https:// and port"}
+	for i, host := range hosts {
+		if err := checkHost("--host ", host); err != nil {
+			return err
+		}
+		if address := net.ParseIP(host); address != nil {
+			hosts[i] = address.String()
 		}
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "::1"} {
@@ -102,8 +105,10 @@ func (a *app) runCoordinatorInit(ctx context.Context, folder string, hosts []str
 		return err
 	}
 	keys := coordinator.IdentityFolder(folder)
-	authority, err := identity.OpenAuthority(keys, a.env.Now) // an init that was stopped halfway
-	if err != nil {
+	authority, err := identity.OpenAuthority(keys, a.env.Now)
+	if err == nil { // an init that was stopped halfway, and may have been for other hosts
+		err = authority.AddHosts(hosts...)
+	} else {
 		authority, err = identity.CreateAuthority(keys, hosts, a.env.Now)
 	}
 	if err != nil {
@@ -116,6 +121,11 @@ func (a *app) runCoordinatorInit(ctx context.Context, folder string, hosts []str
 	defer record.Close()
 	if err := record.Set(ctx, hostSetting, hosts[0]); err != nil {
 		return err
+	}
+	for _, host := range authority.Hosts() {
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
 	}
 	fingerprint := authority.Fingerprint()
 	if asJSON {
@@ -398,11 +408,13 @@ func coordinatorError(err error, folder string) error {
 	case errors.Is(err, updates.ErrOther):
 		return hint(exitUsage, "give --keep-updates another folder: nothing in the one you gave was changed")
 	case errors.Is(err, updates.ErrWrite):
-		return hint(exitFailed, "free some space for --keep-updates, and run it again: it goes on with the round it was in")
+		return hint(exitFailed, "free some space for --keep-updates, or name a folder that can be written, and run it again: it goes on with the round it was in")
 	case errors.Is(err, federated.ErrNobody):
 		return hint(exitFailed, "grange coordinator status "+dir+" says why; run it again to try the round once more")
 	case errors.Is(err, network.ErrRecord), errors.Is(err, objects.ErrWrite):
 		return hint(exitFailed, "make room on the disk of "+folder+" and see that it can be written; then run it again: it goes on where it was")
+	case errors.Is(err, objects.ErrRead):
+		return hint(exitFailed, "see that the files in "+folder+" can be read; then run it again: it goes on where it was")
 	case errors.Is(err, objects.ErrMissing), errors.Is(err, objects.ErrDigest):
 		return hint(exitFailed, "put a copy of "+filepath.Join(folder, "objects")+" in its place, or start afresh in another folder")
 	}

@@ -96,7 +96,10 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 	log := slog.New(slog.NewTextHandler(a.env.Stderr, nil))
 	var c *coordinator.Coordinator
 	if flags.train.updates != "" {
-		federation.Keep = keepUpdates(s, flags.train.updates, func() train.Job { return declared(job, c.Status()) })
+		federation.Keep, err = keepUpdates(s, flags.train.updates, job, func() network.Status { return c.Status() })
+		if err != nil {
+			return err
+		}
 	}
 	config := coordinator.Config{
 		Folder: folder, Address: flags.listen, Federation: federation, Log: log,
@@ -160,8 +163,10 @@ func (a *app) federation(ctx context.Context, file string, flags trainFlags) (*s
 // declared is a job with what the members have declared: nothing, for those who have not.
 func declared(job train.Job, status network.Status) train.Job {
 	job.Members = slices.Clone(job.Members)
-	for i, member := range status.Members {
+	for i := range job.Members {
 		job.Members[i].Contribution = 0
+	}
+	for i, member := range status.Members {
 		if d := member.Declaration; d != nil {
 			job.Members[i].Contribution, job.Members[i].Data = d.Contribution, d.Data
 		}
@@ -169,18 +174,32 @@ func declared(job train.Job, status network.Status) train.Job {
 	return job
 }
 
-// keepUpdates saves every round's updates to a folder, which is made when the members have declared what they contribute.
-func keepUpdates(s *scenario.Scenario, folder string, job func() train.Job) func(*federated.Aggregate) error {
-	var writer *updates.Writer
+// keepUpdates returns what saves every round's updates to a folder, with what the members have declared until then. That
+// the folder is there and not another training's is found out now, before anybody trains.
+func keepUpdates(s *scenario.Scenario, folder string, job train.Job, status func() network.Status) (func(*federated.Aggregate) error, error) {
+	describe := func(status network.Status) (updates.Manifest, error) {
+		m, err := manifest(s, declared(job, status))
+		m.Declared = true
+		return m, err
+	}
+	m, err := describe(network.Status{})
+	if err != nil {
+		return nil, err
+	}
+	if err := updates.Check(folder, m); err != nil {
+		return nil, err
+	}
 	return func(round *federated.Aggregate) error {
-		if writer == nil {
-			var err error
-			if writer, err = createUpdates(s, job(), folder); err != nil {
-				return err
-			}
+		m, err := describe(status())
+		if err != nil {
+			return err
+		}
+		writer, err := updates.Create(folder, m)
+		if err != nil {
+			return err
 		}
 		return writer.Save(round)
-	}
+	}, nil
 }
 
 // logStart says where the coordinator is and whom it waits for.

@@ -73,7 +73,7 @@ func (a *app) classify(err error) (code int, try string) {
 			try = "grange help scenario explains the file"
 		}
 		return exitUsage, try
-	case !a.started:
+	case !a.started.Load():
 		return exitUsage, "grange help"
 	case errors.Is(err, equilibrium.ErrNotFinite):
 		return exitFailed, "check accuracy, profit and cost at that profile; floor, ceiling and untrained limit the accuracy"

@@ -180,7 +180,7 @@ func TestFederationPrintsWhatTrainPrints(t *testing.T) {
 func TestKilledCoordinator(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
-	coordinator := v.start("--save", "federated.safetensors")
+	coordinator := v.start("--save", "federated.safetensors", "--keep-updates", "federated")
 	v.join()
 	random := rand.New(rand.NewPCG(1, 2))
 	kills, enough := 0, 20
@@ -193,15 +193,16 @@ func TestKilledCoordinator(t *testing.T) {
 		}
 		_ = coordinator.Wait() // killed
 		kills++
-		coordinator = v.start("--save", "federated.safetensors")
+		coordinator = v.start("--save", "federated.safetensors", "--keep-updates", "federated")
 	}
 	v.end(coordinator)
 	if kills < 3 {
 		t.Errorf("killed %d times, expected more", kills)
 	}
 	t.Logf("killed %d times", kills)
-	v.must("train", "three.yaml", "--contributions", contributed, "--save", "one.safetensors")
+	v.must("train", "three.yaml", "--contributions", contributed, "--save", "one.safetensors", "--save-updates", "one")
 	v.same("one.safetensors", "federated.safetensors")
+	v.same("one", "federated")
 	if status := v.must("coordinator", "status", "coop"); !strings.Contains(status, "three: done after 8 of 8 rounds") {
 		t.Error(status)
 	}

@@ -34,7 +34,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 	commands := append(subcommands(t), []string{}, []string{"docs", "man"})
 	// A coordinator's commands, in the order in which one uses them; the first example made the folder.
-	for _, name := range []string{"invite", "enrol-key", "revoke", "start", "status"} {
+	for _, name := range []string{"hosts", "invite", "enrol-key", "revoke", "start", "status"} {
 		commands = append(commands, []string{"coordinator", name})
 	}
 	if err := os.WriteFile("supernode.pub", []byte(superNode), 0o600); err != nil {

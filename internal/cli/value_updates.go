@@ -30,7 +30,11 @@ func (a *app) updateSaver(ctx context.Context, s *scenario.Scenario, job train.J
 			cancel(err)
 		}
 	}
-	w, err := createUpdates(s, job, folder)
+	var w *updates.Writer
+	m, err := manifest(s, job)
+	if err == nil {
+		w, err = updates.Create(folder, m)
+	}
 	fail(err)
 	save = func(round *federated.Aggregate) {
 		if failure == nil {
@@ -40,10 +44,11 @@ func (a *app) updateSaver(ctx context.Context, s *scenario.Scenario, job train.J
 	return save, func() error { return failure }, ctx
 }
 
-func createUpdates(s *scenario.Scenario, job train.Job, folder string) (*updates.Writer, error) {
+// manifest says what a job trains.
+func manifest(s *scenario.Scenario, job train.Job) (updates.Manifest, error) {
 	identity, err := job.Identity()
 	if err != nil {
-		return nil, err
+		return updates.Manifest{}, err
 	}
 	m := updates.Manifest{
 		Scenario: s.Name, Dataset: s.Training.Dataset, Fingerprint: job.Data.Fingerprint(), Model: job.Model,
@@ -53,7 +58,7 @@ func createUpdates(s *scenario.Scenario, job train.Job, folder string) (*updates
 		m.Members = append(m.Members, member.Name)
 		m.Contributions = append(m.Contributions, member.Contribution)
 	}
-	return updates.Create(folder, m)
+	return m, nil
 }
 
 // evaluator reads the data set of a folder of updates and returns what scores

@@ -57,13 +57,40 @@ type Manifest struct {
 	GlobalRate    float64           `json:"global_rate"`
 	Seed          uint64            `json:"seed"`
 	Identity      map[string]string `json:"identity"` // all that determines the result
+	// Declared says that members declare what they contribute while the training
+	// is under way: it may change, in Contributions and in Identity.
+	Declared bool `json:"-"`
 }
 
 // same reports whether both are of one training, which may have gone on for
 // more rounds.
 func (m Manifest) same(other Manifest) bool {
-	return m.Version == other.Version && slices.Equal(m.Members, other.Members) && slices.Equal(m.Contributions, other.Contributions) &&
-		m.Model == other.Model && m.Fingerprint == other.Fingerprint && maps.Equal(m.Identity, other.Identity)
+	one, two := m.Identity, other.Identity
+	if m.Declared {
+		one, two = undeclared(one), undeclared(two)
+	}
+	return m.Version == other.Version && slices.Equal(m.Members, other.Members) &&
+		(m.Declared || slices.Equal(m.Contributions, other.Contributions)) &&
+		m.Model == other.Model && m.Fingerprint == other.Fingerprint && maps.Equal(one, two)
+}
+
+// undeclared is an identity without what members have and contribute.
+func undeclared(identity map[string]string) map[string]string {
+	var members []map[string]any
+	if json.Unmarshal([]byte(identity["members"]), &members) != nil {
+		return identity
+	}
+	for _, member := range members {
+		delete(member, "Data")
+		delete(member, "Contribution")
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		return identity
+	}
+	identity = maps.Clone(identity)
+	identity["members"] = string(text)
+	return identity
 }
 
 // round is the file that completes a round.
@@ -80,6 +107,29 @@ type Writer struct{ folder string }
 
 // Create prepares a folder, which may hold earlier rounds of the same training.
 func Create(folder string, m Manifest) (*Writer, error) {
+	if _, err := find(folder, &m); err != nil {
+		return nil, err
+	}
+	w := &Writer{folder: folder}
+	return w, w.writeJSON(manifest, m)
+}
+
+// Check is Create before it is known what members contribute: what a folder
+// says of that stays. It finds out whether Create will do, and whether there is
+// something to write on.
+func Check(folder string, m Manifest) error {
+	there, err := find(folder, &m)
+	if err != nil {
+		return err
+	}
+	if there == nil {
+		there = &m
+	}
+	return (&Writer{folder: folder}).writeJSON(manifest, there)
+}
+
+// find makes a folder, and returns the manifest that is in it already, if one is.
+func find(folder string, m *Manifest) (*Manifest, error) {
 	m.Version = version
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrite, err)
@@ -87,13 +137,13 @@ func Create(folder string, m Manifest) (*Writer, error) {
 	there, err := readManifest(folder)
 	switch {
 	case errors.Is(err, ErrNone):
+		return nil, nil
 	case err != nil:
 		return nil, err
 	case !m.same(there):
 		return nil, fmt.Errorf("%w: %s", ErrOther, folder)
 	}
-	w := &Writer{folder: folder}
-	return w, w.writeJSON(manifest, m)
+	return &there, nil
 }
 
 // Save writes one round.

@@ -98,6 +98,40 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
+// Members may declare what they contribute as they come, and a folder keeps what it knows of that.
+func TestDeclared(t *testing.T) {
+	describe := func(noise, contribution string, contributions ...int) updates.Manifest {
+		m := manifest
+		m.Declared, m.Contributions = true, contributions
+		m.Identity = map[string]string{"seed": "1", "members": `[{"Name":"ash","Data":9,"Contribution":` + contribution + `,"Noise":` + noise + `}]`}
+		return m
+	}
+	folder := filepath.Join(t.TempDir(), "updates")
+	if err := updates.Check(folder, describe("0", "0", 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []updates.Manifest{describe("0", "30", 30, 0), describe("0", "30", 30, 10)} {
+		if _, err := updates.Create(folder, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := updates.Check(folder, describe("0", "0", 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := updates.Open(folder)
+	if err != nil || f.Contributions[0] != 30 || f.Contributions[1] != 10 {
+		t.Errorf("%+v, %v; want the last contributions", f, err)
+	}
+	if err := updates.Check(folder, describe("0.5", "30", 30, 10)); !errors.Is(err, updates.ErrOther) {
+		t.Errorf("other members: error %v, want ErrOther", err)
+	}
+	fixed := describe("0", "30", 30, 20)
+	fixed.Declared = false
+	if _, err := updates.Create(folder, fixed); !errors.Is(err, updates.ErrOther) {
+		t.Errorf("other contributions: error %v, want ErrOther", err)
+	}
+}
+
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"version":1,"members":["a"],"contributions":[1],"rounds":1,"global_rate":1}`), []byte(`{"round":1,"present":[0]}`))
 	f.Add([]byte(`{"version":9}`), []byte(`{"present":[-1]}`))

@@ -198,7 +198,8 @@ func (c *Coordinator) serve() error {
 	options := append(silo.ServerOptions(silos.Pace), grpc.Creds(listen.Credentials()))
 	c.members = grpc.NewServer(options...)
 	service.Register(c.members)
-	c.open = grpc.NewServer(append(options, c.config.Options...)...)
+	// Whoever has no certificate and asks nothing is hung up on, and may come again.
+	c.open = grpc.NewServer(append(append(options, silo.OpenServer(silos.Pace)), c.config.Options...)...)
 	service.Register(c.open)
 	if c.guests != nil {
 		c.guests.Register(c.open)

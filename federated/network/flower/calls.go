@@ -2,7 +2,6 @@ package flower
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"grange/federated/network/flower/protocol"
 	"grange/federated/network/flower/record"
-	"grange/federated/network/objects"
 )
 
 // patience is how long a SuperNode that asks for work waits for the answer. It would ask again after three seconds.
@@ -117,18 +115,31 @@ func (f *fleet) GetFab(ctx context.Context, request *protocol.GetFabRequest) (*p
 	return &protocol.GetFabResponse{Fab: &protocol.Fab{HashStr: f.app.hash, Content: f.app.content}}, nil
 }
 
-// PullObject hands out an object of the SuperNode's task.
-func (f *fleet) PullObject(ctx context.Context, request *protocol.PullObjectRequest) (*protocol.PullObjectResponse, error) {
+// about is the SuperNode that calls, and the object of the run under way that the call is about.
+func (f *fleet) about(ctx context.Context, request interface {
+	GetNode() *protocol.Node
+	GetRunId() uint64
+	GetObjectId() string
+}) (*node, record.ID, error) {
 	n, err := f.caller(ctx, request.GetNode().GetNodeId())
 	if err != nil {
-		return nil, err
+		return nil, record.ID{}, err
 	}
-	if err := f.running(request.RunId); err != nil {
-		return nil, err
+	if err := f.running(request.GetRunId()); err != nil {
+		return nil, record.ID{}, err
 	}
-	id, err := record.ParseID(request.ObjectId)
+	id, err := record.ParseID(request.GetObjectId())
 	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return nil, record.ID{}, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return n, id, nil
+}
+
+// PullObject hands out an object of the SuperNode's task.
+func (f *fleet) PullObject(ctx context.Context, request *protocol.PullObjectRequest) (*protocol.PullObjectResponse, error) {
+	n, id, err := f.about(ctx, request)
+	if err != nil {
+		return nil, err
 	}
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -191,7 +202,7 @@ func (f *fleet) PushMessages(ctx context.Context, request *protocol.PushMessages
 	}
 	ids, err := record.Flatten(tree, f.limit)
 	if err != nil {
-		return response, fault(settled(f.federation.Refuse(ctx, task.round, n.member, err)))
+		return response, fault(f.refuse(ctx, task.round, n.member, reply(err)))
 	}
 	if n.reply == nil || n.reply.root != ids[len(ids)-1] {
 		n.forget(f)
@@ -210,32 +221,21 @@ func (f *fleet) PushMessages(ctx context.Context, request *protocol.PushMessages
 // PushObject takes an object of an answer. With the last one the answer is complete and becomes an update, and only when
 // that is recorded does the SuperNode hear that the object is stored.
 func (f *fleet) PushObject(ctx context.Context, request *protocol.PushObjectRequest) (*protocol.PushObjectResponse, error) {
-	n, err := f.caller(ctx, request.GetNode().GetNodeId())
+	n, id, err := f.about(ctx, request)
 	if err != nil {
 		return nil, err
-	}
-	if err := f.running(request.RunId); err != nil {
-		return nil, err
-	}
-	id, err := record.ParseID(request.ObjectId)
-	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	if n.reply == nil || !n.reply.expected[id] { // the last one may come twice, if the answer to it was lost
 		return &protocol.PushObjectResponse{Stored: n.reply == nil && n.taken[id]}, nil
 	}
-	switch err := n.reply.put(id, request.ObjectContent); {
-	case errors.Is(err, objects.ErrWrite):
-		return nil, status.Error(codes.Unavailable, err.Error())
-	case err != nil:
-		refused := fault(settled(f.federation.Refuse(ctx, n.reply.round, n.member, err)))
-		n.forget(f)
-		if refused != nil {
-			return nil, refused
+	if err := n.reply.put(id, request.ObjectContent); err != nil {
+		if refused := f.refuse(ctx, n.reply.round, n.member, err); refused != nil {
+			return nil, fault(refused)
 		}
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
+		n.forget(f)
+		return nil, fault(err)
 	}
 	if len(n.reply.missing) == 0 {
 		if err := f.settle(ctx, n); err != nil {

@@ -81,7 +81,7 @@ func newFleet(s *Server) (*fleet, error) {
 	f.run = binary.BigEndian.Uint64(sum[:])>>1 | 1
 	values := s.layout.Size()
 	f.bytes = 8*int64(values) + int64(len(s.layout.Arrays))<<15 + 4<<20
-	f.limit = 64 + 4*len(s.layout.Arrays) + 8*values>>16
+	f.limit = 64 + 4*len(s.layout.Arrays) + pieces(8*values)
 	return f, nil
 }
 
@@ -120,12 +120,12 @@ func fault(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, network.ErrUnknown), errors.Is(err, network.ErrDeclaration):
-		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())
+	case network.FaultOf(err) == network.Ours:
+		return status.Error(codes.Unavailable, err.Error())
 	}
-	return status.Error(codes.Unavailable, err.Error())
+	return status.Error(codes.FailedPrecondition, err.Error())
 }
 
 // defaultInterval is how often a SuperNode is heard of, if it does not say.
@@ -243,11 +243,9 @@ func (f *fleet) folder(n *node) string {
 func (f *fleet) settle(ctx context.Context, n *node) error {
 	in := n.reply
 	u, err := in.read(f.Server, n.task.message.Metadata.MessageId)
-	switch {
-	case err != nil && !readable(err):
-		return status.Error(codes.Unavailable, err.Error())
+	switch err = reply(err); {
 	case err != nil:
-		err = settled(f.federation.Refuse(ctx, in.round, n.member, err))
+		err = f.refuse(ctx, in.round, n.member, err)
 	case u.failed != "":
 		err = settled(f.federation.Fail(ctx, in.round, n.member, u.failed))
 	default:

@@ -31,8 +31,14 @@ import (
 // ErrOptions is an option that cannot be used.
 var ErrOptions = errors.New("flower: invalid option")
 
-// ErrReply is an answer of a client's that is no update.
-var ErrReply = errors.New("flower: the client's answer cannot be used")
+// ErrReply is an answer of a client's that is no update. It is a network.ErrMalformed.
+var ErrReply error = malformed{}
+
+type malformed struct{}
+
+func (malformed) Error() string { return "flower: the client's answer cannot be used" }
+
+func (malformed) Is(target error) bool { return target == network.ErrMalformed }
 
 // Style says how a training message for a SuperNode is laid out.
 type Style string

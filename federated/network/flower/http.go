@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -118,16 +120,22 @@ func tell(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"code": int(s.Code()), "detail": s.Message()})
 }
 
-// scalar is a setting of an app, written as in flwr run --run-config.
+// decimal is how TOML writes a number: decimal, or inf or nan in lower case.
+var decimal = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|inf|nan)$`)
+
+// scalar is a setting of an app, written as in flwr run --run-config, which is TOML; what is neither number nor true or
+// false is a text and needs no quotes.
 func scalar(text string) *protocol.Scalar {
-	if value, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return &protocol.Scalar{Scalar: &protocol.Scalar_Sint64{Sint64: value}}
+	if text == "true" || text == "false" {
+		return &protocol.Scalar{Scalar: &protocol.Scalar_Bool{Bool: text == "true"}}
 	}
-	if value, err := strconv.ParseFloat(text, 64); err == nil {
-		return &protocol.Scalar{Scalar: &protocol.Scalar_Double{Double: value}}
-	}
-	if value, err := strconv.ParseBool(text); err == nil {
-		return &protocol.Scalar{Scalar: &protocol.Scalar_Bool{Bool: value}}
+	if decimal.MatchString(text) {
+		if value, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return &protocol.Scalar{Scalar: &protocol.Scalar_Sint64{Sint64: value}}
+		}
+		if value, err := strconv.ParseFloat(strings.Replace(text, "nan", "NaN", 1), 64); err == nil {
+			return &protocol.Scalar{Scalar: &protocol.Scalar_Double{Double: value}}
+		}
 	}
 	return &protocol.Scalar{Scalar: &protocol.Scalar_String_{String_: text}}
 }

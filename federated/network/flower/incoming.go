@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -68,7 +67,11 @@ func (in *incoming) get(id record.ID) ([]byte, error) {
 	if !in.expected[id] || in.missing[id] {
 		return nil, fmt.Errorf("%w: object %s is not in the tree that was announced", ErrReply, id)
 	}
-	return os.ReadFile(in.path(id))
+	content, err := os.ReadFile(in.path(id))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", objects.ErrRead, err)
+	}
+	return content, nil
 }
 
 // update is what a SuperNode's answer says.
@@ -179,6 +182,13 @@ func (s *Server) order(list []record.Entry) ([]record.ID, error) {
 	return ids, nil
 }
 
+// leastPiece is the size of the smallest pieces into which a client may cut a file, the last of which may be smaller. Flower
+// makes pieces of megabytes.
+const leastPiece = 1 << 16
+
+// pieces is how many pieces a file of some bytes may have.
+func pieces(bytes int) int { return bytes/leastPiece + 1 }
+
 // files hands out the files of the arrays, put together from their pieces.
 func (in *incoming) files(s *Server, u *update) func(i int, buffer *[]byte) ([]byte, error) {
 	return func(i int, buffer *[]byte) ([]byte, error) {
@@ -186,12 +196,12 @@ func (in *incoming) files(s *Server, u *update) func(i int, buffer *[]byte) ([]b
 		if err != nil {
 			return nil, err
 		}
-		chunks, err := record.ParseArray(encoded)
+		_, size := s.layout.Offset(i)
+		limit := 8*max(1, size) + npy.MaxHeader
+		chunks, err := record.ParseArray(encoded, pieces(limit))
 		if err != nil {
 			return nil, err
 		}
-		_, size := s.layout.Offset(i)
-		limit := 8*max(1, size) + npy.MaxHeader
 		file := (*buffer)[:0]
 		for _, chunk := range chunks {
 			encoded, err := in.get(chunk)
@@ -211,8 +221,10 @@ func (in *incoming) files(s *Server, u *update) func(i int, buffer *[]byte) ([]b
 	}
 }
 
-// readable says that an error is the client's, not the disk's.
-func readable(err error) bool {
-	var path *os.PathError
-	return err == nil || !errors.As(err, &path) && !errors.Is(err, io.ErrUnexpectedEOF)
+// reply makes what is wrong with an answer an ErrReply, unless it is the disk's fault.
+func reply(err error) error {
+	if err == nil || errors.Is(err, objects.ErrRead) || errors.Is(err, ErrReply) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrReply, err)
 }

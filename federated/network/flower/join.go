@@ -2,7 +2,6 @@ package flower
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -139,7 +138,7 @@ func (j *joins) take(ctx context.Context, next network.Assignment, seat *place, 
 	a, err := parseAnswer(data, len(j.layout.Arrays))
 	switch {
 	case err != nil:
-		return false, settled(j.federation.Refuse(ctx, round, seat.member, err))
+		return false, j.refuse(ctx, round, seat.member, err)
 	case a.leaving:
 		return true, nil
 	case a.talk.GetStatus().GetCode() != protocol.Code_OK:
@@ -147,7 +146,7 @@ func (j *joins) take(ctx context.Context, next network.Assignment, seat *place, 
 		return false, settled(j.federation.Fail(ctx, round, seat.member, reason))
 	case len(a.arrays) != len(j.layout.Arrays):
 		err := fmt.Errorf("%w: %d arrays, expected %d", ErrReply, len(a.arrays), len(j.layout.Arrays))
-		return false, settled(j.federation.Refuse(ctx, round, seat.member, err))
+		return false, j.refuse(ctx, round, seat.member, err)
 	}
 	metrics := map[string]any{}
 	for name, value := range a.talk.GetMetrics() {
@@ -164,7 +163,7 @@ func (j *joins) take(ctx context.Context, next network.Assignment, seat *place, 
 			defer done()
 			return j.models.store(j.federation.Objects(), files)
 		})
-		if !errors.Is(err, network.ErrRecord) && !errors.Is(err, objects.ErrWrite) {
+		if err == nil || network.FaultOf(err) != network.Ours {
 			return false, err
 		}
 		j.options.Log.Error("An update cannot be written", "member", seat.Member, "round", round, "error", err.Error())
@@ -176,15 +175,24 @@ func (j *joins) take(ctx context.Context, next network.Assignment, seat *place, 
 	}
 }
 
-// deliver stores an update and hands it in. An update that is refused is settled; what remains is a disk that is full.
+// refuse puts a member out for what it sent, unless the reason is trouble of our own.
+func (s *Server) refuse(ctx context.Context, round, member int, reason error) error {
+	if network.FaultOf(reason) == network.Ours {
+		return reason
+	}
+	return settled(s.federation.Refuse(ctx, round, member, reason))
+}
+
+// deliver stores an update that is wanted and hands it in. An update that is refused is settled; what remains is trouble
+// of our own, such as a disk that is full.
 func (s *Server) deliver(ctx context.Context, round, member int, examples int64, loss float64,
 	store func() (objects.Digest, error)) error {
+	if err := s.federation.Wanted(round, member); err != nil {
+		return settled(err)
+	}
 	digest, err := store()
-	switch {
-	case errors.Is(err, objects.ErrWrite):
-		return err
-	case err != nil:
-		return settled(s.federation.Refuse(ctx, round, member, err))
+	if err != nil {
+		return s.refuse(ctx, round, member, err)
 	}
 	return settled(s.federation.Deliver(ctx, network.Delivery{
 		Round: round, Member: member, Update: digest, Examples: count(examples), Loss: loss,
@@ -198,7 +206,7 @@ func count(examples int64) int {
 
 // settled drops errors after which there is nothing left to do for a round.
 func settled(err error) error {
-	if errors.Is(err, network.ErrRefused) || errors.Is(err, network.ErrStale) {
+	if network.Settled(err) {
 		return nil
 	}
 	return err

@@ -110,13 +110,14 @@ func (m *models) store(store *objects.Store, next func(i int, buffer *[]byte) ([
 		for i := range m.layout.Arrays {
 			file, err := next(i, &b.file)
 			if err != nil {
-				wrong = err
+				wrong = reply(err)
 				return err
 			}
 			_, size := m.layout.Offset(i)
 			values := grown(&b.values, 4*size)
-			if b.scratch, wrong = m.layout.Decode(values, i, file, b.scratch); wrong != nil {
-				return wrong
+			if b.scratch, err = m.layout.Decode(values, i, file, b.scratch); err != nil {
+				wrong = reply(err)
+				return err
 			}
 			if _, err := out.Write(values); err != nil {
 				return err

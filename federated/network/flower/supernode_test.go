@@ -214,7 +214,7 @@ func (k *task) arrays(t testing.TB, name string) (names []string, files [][]byte
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		chunks, err := record.ParseArray(k.objects[entry.ID])
+		chunks, err := record.ParseArray(k.objects[entry.ID], 100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,6 +38,8 @@ type Authority struct {
 
 	mutex  sync.Mutex
 	server *tls.Certificate
+	// file is what server was read from, as it was then.
+	file os.FileInfo
 }
 
 // CreateAuthority makes an authority in a folder, which is made as well, for a coordinator that is reached under these
@@ -106,15 +108,46 @@ func OpenAuthority(folder string, now func() time.Time) (*Authority, error) {
 	if !a.key.PublicKey.Equal(a.certificate.PublicKey) {
 		return nil, fmt.Errorf("%w: %s is not the key of %s", ErrFolder, authorityKeyFile, authorityFile)
 	}
-	if text, err = readFile(folder, serverFile); err != nil {
+	if err := a.read(); err != nil {
 		return nil, err
+	}
+	return a, nil
+}
+
+// read reads the coordinator's own certificate. The mutex is held, or nobody else knows of a.
+func (a *Authority) read() error {
+	file, _ := os.Stat(filepath.Join(a.folder, serverFile)) // if that fails, reading it does as well, and says why
+	text, err := readFile(a.folder, serverFile)
+	if err != nil {
+		return err
 	}
 	server, err := tls.X509KeyPair(text, text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrFolder, serverFile, err)
+		return fmt.Errorf("%w: %s: %w", ErrFolder, serverFile, err)
 	}
-	a.server = &server
-	return a, nil
+	a.server, a.file = &server, file
+	return nil
+}
+
+// AddHosts makes the coordinator's certificate anew, signed by the same authority, if it is not for all of these host names
+// and addresses as well. A coordinator that runs shows the new one from then on.
+func (a *Authority) AddHosts(hosts ...string) error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	all := hostsOf(a.server.Leaf)
+	before := len(all)
+	for _, host := range hosts {
+		if address := net.ParseIP(host); address != nil {
+			host = address.String()
+		}
+		if !slices.Contains(all, host) {
+			all = append(all, host)
+		}
+	}
+	if len(all) == before {
+		return nil
+	}
+	return a.renew(all)
 }
 
 // Fingerprint is that of the authority's certificate.
@@ -186,6 +219,11 @@ func (a *Authority) renew(hosts []string) error {
 func (a *Authority) serverCertificate() (*tls.Certificate, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	// Somebody may have added a host. What cannot be read is left for the next call.
+	file, err := os.Stat(filepath.Join(a.folder, serverFile))
+	if err == nil && (a.file == nil || !os.SameFile(file, a.file) || !file.ModTime().Equal(a.file.ModTime())) {
+		_ = a.read()
+	}
 	leaf := a.server.Leaf
 	if left := leaf.NotAfter.Sub(a.now()); left > leaf.NotAfter.Sub(leaf.NotBefore)/3 {
 		return a.server, nil

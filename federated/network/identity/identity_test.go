@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -325,6 +326,60 @@ func TestServerCertificateIsRenewed(t *testing.T) {
 	}
 	if _, err := identity.OpenAuthority(folder, o.now); !errors.Is(err, identity.ErrFolder) {
 		t.Errorf("damaged: %v", err)
+	}
+}
+
+// A host that is added while the coordinator runs is in the certificate that it shows from then on, and in those after it.
+func TestHostsAreAdded(t *testing.T) {
+	o := open(t)
+	hosts := func() []string {
+		t.Helper()
+		certificate, err := o.Authority.Config().GetCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, name := range certificate.Leaf.DNSNames {
+			if name != identity.ServerName {
+				list = append(list, name)
+			}
+		}
+		for _, address := range certificate.Leaf.IPAddresses {
+			list = append(list, address.String())
+		}
+		return list
+	}
+	card := join(t, o, "north")
+	if got := hosts(); !slices.Equal(got, []string{"localhost", "127.0.0.1"}) {
+		t.Errorf("hosts %q", got)
+	}
+	beside, err := identity.OpenAuthority(filepath.Join(o.folder, "identity"), o.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beside.AddHosts("localhost", "coordinator.example.org", "2001:DB8::1"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"localhost", "coordinator.example.org", "127.0.0.1", "2001:db8::1"}
+	if got := hosts(); !slices.Equal(got, want) || !slices.Equal(beside.Hosts(), want) {
+		t.Errorf("hosts %q and %q, want %q", got, beside.Hosts(), want)
+	}
+	if beside.Fingerprint() != o.Authority.Fingerprint() {
+		t.Error("another authority")
+	}
+	if member, refused, mine := meet(t, o, card.Config()); member != "north" || refused != nil || mine != nil {
+		t.Errorf("%q, %v, %v", member, refused, mine)
+	}
+	o.clock = o.clock.Add(300 * 24 * time.Hour)
+	if got := hosts(); !slices.Equal(got, want) {
+		t.Errorf("renewed for %q, want %q", got, want)
+	}
+	// A file that is damaged by now does not keep the coordinator from going on.
+	if err := os.WriteFile(filepath.Join(o.folder, "identity", "server.pem"), []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := hosts(); !slices.Equal(got, want) {
+		t.Errorf("hosts %q, want %q", got, want)
 	}
 }
 

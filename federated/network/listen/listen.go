@@ -6,7 +6,8 @@
 // switched on; whatever else comes is hung up on.
 //
 // Until it is handed over a connection has a deadline, and there may be only so many of them, in all and from one host:
-// whoever opens connections and says nothing keeps nobody else out for long.
+// whoever opens connections and says nothing keeps nobody else out for long. Without a member's certificate a host may also
+// have only so many connections that were handed over.
 package listen
 
 import (
@@ -15,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +36,9 @@ type Config struct {
 	// Connections is how many may be open at once, Pending how many of them may not have been handed over yet, and
 	// PerHost how many of those may come from one host. Default: 4096, 512 and 128.
 	Connections, Pending, PerHost int
+	// Strangers is how many connections that were handed over may come from one host without a member's certificate; in
+	// IPv6 a host is a network of 64 bits. Default: 512.
+	Strangers int
 	// Refused, if not nil, is told of connections that were hung up on.
 	Refused func(from net.Addr, reason error)
 }
@@ -53,7 +58,8 @@ type Listener struct {
 	mutex   sync.Mutex
 	open    int
 	pending int
-	hosts   map[string]int // pending connections by host
+	// hosts are pending connections by host, and strangers those that were handed over without a member's certificate.
+	hosts, strangers map[string]int
 }
 
 // New listens on what an inner listener accepts. Nothing happens before Serve.
@@ -69,7 +75,8 @@ func New(inner net.Listener, config Config) *Listener {
 	fallback(&config.Connections, 4096)
 	fallback(&config.Pending, 512)
 	fallback(&config.PerHost, 128)
-	l := &Listener{config: config, inner: inner, closed: make(chan struct{}), hosts: map[string]int{}}
+	fallback(&config.Strangers, 512)
+	l := &Listener{config: config, inner: inner, closed: make(chan struct{}), hosts: map[string]int{}, strangers: map[string]int{}}
 	l.members, l.grpc, l.http = newBranch(inner.Addr()), newBranch(inner.Addr()), newBranch(inner.Addr())
 	return l
 }
@@ -136,10 +143,7 @@ func (l *Listener) Close() error {
 
 // take begins with a connection.
 func (l *Listener) take(raw net.Conn) {
-	host, _, err := net.SplitHostPort(raw.RemoteAddr().String())
-	if err != nil {
-		host = raw.RemoteAddr().String()
-	}
+	host := hostOf(raw.RemoteAddr())
 	l.mutex.Lock()
 	var reason error
 	switch {
@@ -164,8 +168,14 @@ func (l *Listener) take(raw net.Conn) {
 		branch, ready, err := l.recognise(conn)
 		l.mutex.Lock()
 		l.pending--
-		if l.hosts[host]--; l.hosts[host] == 0 {
-			delete(l.hosts, host)
+		less(l.hosts, host)
+		if err == nil && !known(ready) {
+			if l.strangers[host] >= l.config.Strangers {
+				err = fmt.Errorf("%w: %d connections without a certificate from this host are open", ErrRefused, l.strangers[host])
+			} else {
+				l.strangers[host]++
+				conn.stranger = host
+			}
 		}
 		l.mutex.Unlock()
 		if err != nil {
@@ -174,6 +184,34 @@ func (l *Listener) take(raw net.Conn) {
 		}
 		branch.hand(ready)
 	}()
+}
+
+// hostOf is the host of an address; in IPv6 its network, of whose addresses anybody has as many as he likes.
+func hostOf(address net.Addr) string {
+	from, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	host := from.Addr().Unmap()
+	if host.Is6() {
+		if network, err := host.WithZone("").Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return host.String()
+}
+
+// less counts one less.
+func less(counts map[string]int, host string) {
+	if counts[host]--; counts[host] == 0 {
+		delete(counts, host)
+	}
+}
+
+// known says whether the other end has shown a certificate that was verified.
+func known(conn net.Conn) bool {
+	secure, ok := conn.(*tls.Conn)
+	return ok && len(secure.ConnectionState().VerifiedChains) > 0
 }
 
 func (l *Listener) refuse(conn net.Conn, reason error) {
@@ -266,6 +304,8 @@ type counted struct {
 	net.Conn
 	listener *Listener
 	once     sync.Once
+	// stranger is the host of one that was handed over without a member's certificate. The listener's mutex guards it.
+	stranger string
 }
 
 // Read implements net.Conn.
@@ -287,6 +327,9 @@ func (c *counted) Close() error {
 	c.once.Do(func() {
 		c.listener.mutex.Lock()
 		c.listener.open--
+		if c.stranger != "" {
+			less(c.listener.strangers, c.stranger)
+		}
 		c.listener.mutex.Unlock()
 	})
 	return c.Conn.Close()

@@ -272,6 +272,52 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
+// A host without a certificate cannot hold all connections, not even after it has shaken hands; members come in beside it.
+func TestStrangers(t *testing.T) {
+	s := serve(t, func(c *listen.Config) { c.Strangers = 3 })
+	token, _, err := s.office.Invite(t.Context(), "north", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	request, err := identity.Request(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, certificates, err := s.office.Enrol(t.Context(), token.Text(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, err := token.Accept(folder, certificates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns []net.Conn
+	for range 4 { // one more than may be
+		conn, err := tls.Dial("tcp", s.address, &tls.Config{RootCAs: s.roots, NextProtos: []string{"h2"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+	}
+	if err := <-s.refused; !strings.Contains(err.Error(), "3 connections without a certificate") {
+		t.Errorf("refused: %v", err)
+	}
+	if _, err := ask(t, s.address, credentials.NewTLS(card.Config())); err != nil {
+		t.Errorf("a member beside them: %v", err)
+	}
+	for _, conn := range conns {
+		conn.Close()
+	}
+	for s.Connections() > 0 {
+		runtime.Gosched()
+	}
+	if proto, err := s.page(t, false); err != nil || proto != "HTTP/1.1" {
+		t.Errorf("once they had gone: %q, %v", proto, err)
+	}
+}
+
 func TestClose(t *testing.T) {
 	s := serve(t, nil)
 	if err := errors.Join(s.Close(), s.Close()); err != nil {

@@ -29,8 +29,10 @@ var (
 	ErrSize = errors.New("objects: larger than announced")
 	// ErrBusy is a partial object that somebody else is writing.
 	ErrBusy = errors.New("objects: being written")
-	// ErrWrite is a file that cannot be written, as on a full disk.
+	// ErrWrite is a file that cannot be written or removed, as on a full disk.
 	ErrWrite = errors.New("objects: cannot write")
+	// ErrRead is a file that is there and cannot be read, as when too many are open.
+	ErrRead = errors.New("objects: cannot read")
 )
 
 // Digest is a SHA-256 digest.
@@ -81,7 +83,10 @@ func (s *Store) Open(d Digest) (*os.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrMissing, d)
 	}
-	return file, err
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRead, err)
+	}
+	return file, nil
 }
 
 // Size is the size of an object in bytes.
@@ -91,7 +96,7 @@ func (s *Store) Size(d Digest) (int64, error) {
 		return 0, fmt.Errorf("%w: %s", ErrMissing, d)
 	}
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	return info.Size(), nil
 }
@@ -105,7 +110,7 @@ func (s *Store) Check(d Digest) error {
 	defer file.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	if Digest(sum.Sum(nil)) != d {
 		return fmt.Errorf("%w: the file of %s has been changed", ErrDigest, d)
@@ -128,20 +133,25 @@ func (s *Store) Sync(d Digest) error {
 
 // Remove removes an object. One that is not there is no error.
 func (s *Store) Remove(d Digest) error {
-	err := os.Remove(s.path(d))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	return remove(s.path(d))
+}
+
+// remove removes a file. One that is not there is no error.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrWrite, err)
 	}
-	return err
+	return nil
 }
 
 // Put writes an object whose digest is not known beforehand. Like one that was received it survives the end of this
 // process, but that of the machine only after Sync.
 func (s *Store) Put(write func(io.Writer) error) (_ Digest, err error) {
-	file, err := os.CreateTemp(filepath.Join(s.folder, "partial"), "put-*")
+	file, err := s.temporary()
 	if err != nil {
-		return Digest{}, fmt.Errorf("%w: %w", ErrWrite, err)
+		return Digest{}, err
 	}
+	defer s.release(file.Name())
 	defer func() {
 		if err != nil {
 			_ = file.Close()
@@ -161,6 +171,25 @@ func (s *Store) Put(write func(io.Writer) error) (_ Digest, err error) {
 	}
 	digest := Digest(sum.Sum(nil))
 	return digest, s.rename(file.Name(), digest)
+}
+
+// temporary makes a file that Abandon leaves alone until it is released.
+func (s *Store) temporary() (*os.File, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	file, err := os.CreateTemp(filepath.Join(s.folder, "partial"), "put-*")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrite, err)
+	}
+	s.writing[file.Name()] = true
+	return file, nil
+}
+
+// release says that nobody writes a file any more.
+func (s *Store) release(path string) {
+	s.mutex.Lock()
+	delete(s.writing, path)
+	s.mutex.Unlock()
 }
 
 func (s *Store) rename(from string, d Digest) error {
@@ -198,7 +227,7 @@ func (s *Store) Receive(owner, ticket string, size int64) (*Partial, error) {
 	}
 	p := &Partial{store: s, path: path, size: size, sum: sha256.New()}
 	if err := p.open(); err != nil {
-		p.release()
+		s.release(path)
 		return nil, err
 	}
 	return p, nil
@@ -218,8 +247,8 @@ func (s *Store) claim(prefix, path string) error {
 			return fmt.Errorf("%w: %s", ErrBusy, filepath.Base(other))
 		case other == path:
 		default:
-			if err := os.Remove(other); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%w: %w", ErrWrite, err)
+			if err := remove(other); err != nil {
+				return err
 			}
 		}
 	}
@@ -300,27 +329,24 @@ func (p *Partial) Commit(checksum uint32) (Digest, error) {
 // Close lets go of the partial object and keeps what is there.
 func (p *Partial) Close() error {
 	err := p.file.Close()
-	p.release()
+	p.store.release(p.path)
 	return err
-}
-
-func (p *Partial) release() {
-	p.store.mutex.Lock()
-	delete(p.store.writing, p.path)
-	p.store.mutex.Unlock()
 }
 
 // Sweep removes all objects but those to be kept.
 func (s *Store) Sweep(keep func(Digest) bool) error {
 	return filepath.WalkDir(filepath.Join(s.folder, "objects"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrRead, err)
+		}
+		if entry.IsDir() {
+			return nil
 		}
 		var d Digest
 		if d.UnmarshalText([]byte(filepath.Base(filepath.Dir(path))+entry.Name())) == nil && keep(d) {
 			return nil
 		}
-		return os.Remove(path)
+		return remove(path)
 	})
 }
 
@@ -329,7 +355,7 @@ func (s *Store) Abandon() error {
 	folder := filepath.Join(s.folder, "partial")
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -338,7 +364,7 @@ func (s *Store) Abandon() error {
 		if s.writing[path] {
 			continue
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(path); err != nil {
 			return err
 		}
 	}

@@ -249,3 +249,59 @@ func FuzzDigest(f *testing.F) {
 		}
 	})
 }
+
+// What is being written is not abandoned, however it is written.
+func TestAbandonLeavesWhatIsBeingWritten(t *testing.T) {
+	store, folder := open(t)
+	left := filepath.Join(folder, "partial", "put-by-a-process-that-is-gone")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	partial, err := store.Receive("north", "ticket", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer partial.Close()
+	digest, err := store.Put(func(w io.Writer) error {
+		if err := store.Abandon(); err != nil {
+			return err
+		}
+		_, err := w.Write([]byte("weights"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, store, digest); string(got) != "weights" {
+		t.Errorf("got %q", got)
+	}
+	if err := partial.Add(0, []byte("data")); err != nil {
+		t.Error(err)
+	}
+	if digest, err = partial.Commit(crc32.Checksum([]byte("data"), crc32.MakeTable(crc32.Castagnoli))); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, store, digest); string(got) != "data" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what nobody writes is still there: %v", err)
+	}
+}
+
+// A file that cannot be read is not one that is not there.
+func TestUnreadable(t *testing.T) {
+	store, folder := open(t)
+	digest := put(t, store, []byte("weights"))
+	name := digest.String()
+	path := filepath.Join(folder, "objects", name[:2], name[2:])
+	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "within"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Check(digest); !errors.Is(err, objects.ErrRead) {
+		t.Errorf("got %v, want %v", err, objects.ErrRead)
+	}
+	if err := store.Remove(digest); !errors.Is(err, objects.ErrWrite) {
+		t.Errorf("got %v, want %v", err, objects.ErrWrite)
+	}
+}

@@ -203,10 +203,9 @@ func networkCut(t *testing.T) {
 	c := &counting{before: func(round int) {
 		switch round {
 		case 2:
-			go p.stall(*cutFor) // the coordinator gives up after 4 s
-			time.Sleep(50 * time.Millisecond)
+			p.stall(*cutFor) // the coordinator gives up after 4 s
 		case 3:
-			go p.stall(time.Second)
+			p.stall(time.Second)
 		}
 	}}
 	a := c.count(w.silo(0))
@@ -315,16 +314,20 @@ func coordinatorRestarts(t *testing.T) {
 	w.start()
 	var group sync.WaitGroup
 	restart := make(chan struct{}, 1)
+	offline := make([]chan struct{}, 2)
 	for i := range 2 {
 		s := w.silo(i)
-		if i == 0 {
-			s.Observe = func(step silo.Step) {
-				if step.Action == silo.Uploading && (step.Round == 1 || step.Round == 3) {
-					select {
-					case restart <- struct{}{}:
-					default:
-					}
-				}
+		offline[i] = make(chan struct{}, 1)
+		s.Observe = func(step silo.Step) {
+			tell := offline[i]
+			if i == 0 && step.Action == silo.Uploading && (step.Round == 1 || step.Round == 3) {
+				tell = restart
+			} else if step.Action != silo.Offline {
+				return
+			}
+			select {
+			case tell <- struct{}{}:
+			default:
 			}
 		}
 		run(t, &group, s)
@@ -335,7 +338,10 @@ func coordinatorRestarts(t *testing.T) {
 		if ended := <-w.result; !errors.Is(ended.err, context.Canceled) {
 			t.Fatalf("the coordinator ended with %v", ended.err)
 		}
-		time.Sleep(300 * time.Millisecond)
+		for _, noticed := range offline { // and once more, when they found nobody
+			<-noticed
+			<-noticed
+		}
 		w.start()
 	}
 	w.expect()

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"grange/federated/network"
 	"grange/federated/network/silo"
 	"grange/federated/network/wire"
 )
@@ -242,6 +244,49 @@ func duplicateDelivery(t *testing.T) {
 	}
 	if err := <-first; err != nil {
 		t.Error(err)
+	}
+}
+
+// A member that sends one update after another fills nothing: neither when they are refused, nor when they come too late.
+func TestFlood(t *testing.T) {
+	w := newWorld(t, "softmax", 1, member("a", 500, 100, 0), member("b", 500, 100, 0))
+	w.start()
+	// A stranger waits for the first round, which waits for everybody.
+	if err := w.federation.Declare(t.Context(), network.Declaration{Member: 1, Contribution: 100, Data: 500, Transport: "grange"}); err != nil {
+		t.Fatal(err)
+	}
+	s, other := w.stranger(t, 0), w.stranger(t, 1)
+	files := func() int {
+		t.Helper()
+		list, err := filepath.Glob(filepath.Join(w.folder, "objects", "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	flood := func(s *stranger, outcome wire.Verdict_Outcome, value func(i int) float32) {
+		t.Helper()
+		for i := range 20 {
+			ticket := func(h *wire.UploadHeader) { h.Ticket[0] = byte(i) }
+			if verdict, err := s.upload(s.trained(value(i)), ticket, nil); err != nil || verdict.GetOutcome() != outcome {
+				t.Errorf("%v, %v", verdict, err)
+			}
+		}
+	}
+	flood(s, wire.Verdict_REFUSED, func(i int) float32 { return math.Float32frombits(math.Float32bits(float32(math.NaN())) + uint32(i)) })
+	if n := files(); n != 1 {
+		t.Errorf("%d files after updates that were refused, want the model alone", n)
+	}
+	if verdict, err := other.upload(other.trained(1), nil, nil); err != nil || verdict.GetOutcome() != wire.Verdict_ACCEPTED {
+		t.Errorf("%v, %v", verdict, err)
+	}
+	if networked := <-w.result; networked.err != nil {
+		t.Fatal(networked.err)
+	}
+	flood(s, wire.Verdict_STALE, func(i int) float32 { return float32(2 + i) })
+	flood(other, wire.Verdict_STALE, func(i int) float32 { return float32(2 + i) })
+	if n := files(); n != 2 {
+		t.Errorf("%d files after the run, want the two models", n)
 	}
 }
 

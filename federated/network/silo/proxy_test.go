@@ -113,14 +113,13 @@ func (p *proxy) cut() {
 	}
 }
 
-// stall lets nothing through for some time.
+// stall lets nothing through from now on for some time.
 func (p *proxy) stall(duration time.Duration) {
 	works := make(chan struct{})
 	p.mutex.Lock()
 	p.works = works
 	p.mutex.Unlock()
-	time.Sleep(duration)
-	close(works)
+	time.AfterFunc(duration, func() { close(works) })
 }
 
 // breakAfter breaks all connections once, after so many more bytes in a direction.

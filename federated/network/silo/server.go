@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -113,6 +114,14 @@ func ServerOptions(pace Pace) []grpc.ServerOption {
 		grpc.ReadBufferSize(buffer),
 		grpc.WriteBufferSize(buffer),
 	}
+}
+
+// OpenServer comes after ServerOptions for a gRPC server that is open to everybody: a connection on which nothing is asked for
+// five minutes is ended. Clients make another when they need it.
+func OpenServer(pace Pace) grpc.ServerOption {
+	parameters, _ := pace.withDefaults().server()
+	parameters.MaxConnectionIdle = 5 * time.Minute
+	return grpc.KeepaliveParams(parameters)
 }
 
 // Register offers the services on a gRPC server.
@@ -329,29 +338,23 @@ func (s *Server) Fail(ctx context.Context, request *wire.FailRequest) (*wire.Fai
 
 // asStatus tells a silo what an error means for it: try again, or not.
 func asStatus(err error) error {
-	code := codes.Internal
+	if s, ok := status.FromError(err); ok {
+		return s.Err()
+	}
+	code := codes.FailedPrecondition
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, errTaken):
 		code = codes.AlreadyExists
-	case errors.Is(err, network.ErrUnknown):
-		code = codes.PermissionDenied
-	case errors.Is(err, network.ErrDeclaration):
-		code = codes.FailedPrecondition
-	case errors.Is(err, network.ErrRecord), errors.Is(err, objects.ErrWrite), errors.Is(err, objects.ErrBusy),
-		errors.Is(err, objects.ErrMissing):
-		code = codes.Unavailable
-	case errors.Is(err, objects.ErrDigest), errors.Is(err, objects.ErrOffset):
-		code = codes.DataLoss
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errIdle):
 		code = codes.DeadlineExceeded
-	default:
-		if s, ok := status.FromError(err); ok {
-			return s.Err()
-		}
+	case network.FaultOf(err) == network.Ours:
+		code = codes.Unavailable
+	case errors.Is(err, network.ErrUnknown):
+		code = codes.PermissionDenied
+	case errors.Is(err, objects.ErrDigest), errors.Is(err, objects.ErrOffset):
+		code = codes.DataLoss
 	}
 	return status.Error(code, err.Error())
 }

@@ -51,6 +51,9 @@ func (s *Server) upload(ctx context.Context, stream grpc.BidiStreamingServer[wir
 		return s.refuse(ctx, stream, member, header, fmt.Errorf("%w: a file of %d bytes with a ticket of %d, expected %d and %d",
 			federated.ErrWeights, header.GetSize(), len(header.GetTicket()), s.size, ticketSize))
 	}
+	if err := s.config.Federation.Wanted(int(header.GetRound()), member); err != nil {
+		return s.verdict(stream, err)
+	}
 	partial, err := s.config.Federation.Objects().Receive(s.name(member), string(header.GetTicket()), s.size)
 	if err != nil {
 		return asStatus(err)

@@ -161,6 +161,18 @@ func (s *Store) Finish(ctx context.Context, f network.Finished) error {
 	})
 }
 
+// Rewind is network.Record's.
+func (s *Store) Rewind(ctx context.Context, finished int) error {
+	return s.write(ctx, "forgetting rounds that were lost", func(tx *sql.Tx) error {
+		for _, table := range []string{"rounds", "deliveries"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE run = ? AND round > ?`, s.run, finished); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // follows checks that a round is the one after the last finished one.
 func (s *Store) follows(ctx context.Context, tx *sql.Tx, round int) error {
 	var last int

@@ -234,8 +234,8 @@ func NewArray(kind string, shape []int, chunks []ID) Object {
 	return o
 }
 
-// ParseArray reads an Array and returns its chunks in order.
-func ParseArray(encoded []byte) ([]ID, error) {
+// ParseArray reads an Array of so many chunks at most and returns them in order. One chunk may be named more than once.
+func ParseArray(encoded []byte, most int) ([]ID, error) {
 	o, err := expect(Array, encoded)
 	if err != nil {
 		return nil, err
@@ -246,6 +246,9 @@ func ParseArray(encoded []byte) ([]ID, error) {
 	}
 	if body.Container != Numpy {
 		return nil, fmt.Errorf("%w: an array stored as %.40q, expected %s", ErrFormat, body.Container, Numpy)
+	}
+	if len(body.Chunks) > most {
+		return nil, fmt.Errorf("%w: an array of %d pieces, expected %d at most", ErrFormat, len(body.Chunks), most)
 	}
 	chunks := make([]ID, len(body.Chunks))
 	for i, index := range body.Chunks {

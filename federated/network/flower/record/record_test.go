@@ -113,7 +113,7 @@ func TestFlowersReply(t *testing.T) {
 	if len(arrays) != 3 || arrays[0].Name != "a" || arrays[1].ID != arrays[2].ID {
 		t.Fatalf("%v", arrays)
 	}
-	chunks := must[[]record.ID](t)(record.ParseArray(r.objects[arrays[0].ID]))
+	chunks := must[[]record.ID](t)(record.ParseArray(r.objects[arrays[0].ID], 9))
 	file := must[[]byte](t)(record.ParseChunk(r.objects[chunks[0]]))
 	header, _, err := npy.Parse(file)
 	if err != nil || !slices.Equal(header.Shape, []int{2, 3}) {
@@ -123,7 +123,7 @@ func TestFlowersReply(t *testing.T) {
 	if again := record.Refs(record.ArrayRecord, arrays).Encode(); !bytes.Equal(again, r.objects[entries[0].ID]) {
 		t.Errorf("%s\n%s", again, r.objects[entries[0].ID])
 	}
-	if again := must[[]record.ID](t)(record.ParseArray(record.NewArray("float32", []int{2, 3}, chunks).Encode())); !slices.Equal(again, chunks) {
+	if again := must[[]record.ID](t)(record.ParseArray(record.NewArray("float32", []int{2, 3}, chunks).Encode(), 9)); !slices.Equal(again, chunks) {
 		t.Errorf("%v", again)
 	}
 	if again := must[record.Object](t)(record.NewMessage(message, *content)).Encode(); record.Name(again) != root {
@@ -169,7 +169,7 @@ func TestRefused(t *testing.T) {
 	}
 	parse := func(b []byte) error { _, err := record.Parse(b); return err }
 	parseRefs := func(b []byte) error { _, err := record.ParseRefs(record.ArrayRecord, b); return err }
-	parseArray := func(b []byte) error { _, err := record.ParseArray(b); return err }
+	parseArray := func(b []byte) error { _, err := record.ParseArray(b, 3); return err }
 	for name, err := range map[string]error{
 		"empty":        parse(nil),
 		"no end":       parse([]byte("Message  0")),
@@ -187,6 +187,7 @@ func TestRefused(t *testing.T) {
 		"broken off":   parseRefs(refs(`{"a": "` + id.String() + `"`)),
 		"pickle":       parseArray(array(`{"dtype": "", "shape": [], "stype": "pickle", "arraychunk_ids": [0]}`)),
 		"piece":        parseArray(array(`{"dtype": "", "shape": [], "stype": "numpy.ndarray", "arraychunk_ids": [1]}`)),
+		"pieces":       parseArray(array(`{"dtype": "", "shape": [], "stype": "numpy.ndarray", "arraychunk_ids": [0, 0, 0, 0]}`)),
 		"piece before": parseArray(array(`{"dtype": "", "shape": [], "stype": "numpy.ndarray", "arraychunk_ids": [-1]}`)),
 	} {
 		if !errors.Is(err, record.ErrFormat) {
@@ -220,7 +221,7 @@ func FuzzParse(f *testing.F) {
 			func() error { _, _, err := record.ParseMessage(encoded); return err },
 			func() error { _, err := record.ParseRefs(record.RecordDict, encoded); return err },
 			func() error { _, err := record.ParseRefs(record.ArrayRecord, encoded); return err },
-			func() error { _, err := record.ParseArray(encoded); return err },
+			func() error { _, err := record.ParseArray(encoded, 9); return err },
 			func() error { _, err := record.ParseChunk(encoded); return err },
 			func() error { _, err := record.ParseConfig(encoded); return err },
 			func() error { _, err := record.ParseMetrics(encoded); return err },
