@@ -9,8 +9,9 @@ import (
 // (Witter et al. 2025): a simple game is fitted to the sampled worths, its
 // Shapley values are known exactly, and only what it leaves unexplained is
 // estimated by sampling, as SVARM does. Every pair's residual comes from the
-// fit to all the other pairs, so that a fit which is wrong costs accuracy but
-// brings no bias. Its zero value works.
+// fit to all the other pairs, so that a fit which is wrong costs accuracy and
+// hardly any bias: the model is chosen by the same pairs, which with few
+// members leaves some (see docs/valuation.md). Its zero value works.
 type Adjusted struct {
 	// Degree limits the fitted game: 0, the default, chooses the model which
 	// predicts left-out pairs best; 1 takes additive games only, 2 lets a

@@ -43,9 +43,9 @@ func (m *moments) reach() float64 { return max(m.high-m.mean, m.mean-m.low) }
 const priorWeight = 2
 
 // rareEvents is how many more rare events a sample is taken to hold than it
-// does, in the manner of Agresti and Coull, who add two of each kind to a
-// count: fifty samples without one have not shown that there are none.
-const rareEvents = 2
+// does, in the manner of Agresti and Coull, who add four to a count: fifty
+// samples without one have not shown that there are none.
+const rareEvents = 4
 
 // rare is what they add to the sum of squares of a sample. An event is rare
 // when it is more than two standard deviations off. Where a sample varies by

@@ -12,15 +12,20 @@ const (
 	// otherWeight is how many samples the mean square of all classes counts
 	// for: a class whose pairs look alike may have missed the rare one that
 	// counts.
-	otherWeight = 1
+	otherWeight = 3
+	// fittedWeight is the same where a model was fitted to all classes, divided
+	// by the number of pairs that are left: the fewer, the more depends on one.
+	fittedWeight = 6
 	// choiceWeight is by how much a fit that spent all degrees of freedom adds to
 	// the variance, for being chosen by the residuals that state the error.
-	choiceWeight = 1
+	choiceWeight = 0.5
 	// fewWeight is the part of what was to be explained that a fit leaves in
 	// doubt, divided by the square of the degrees of freedom it left.
-	fewWeight = 0.1
-	// leastFreedom is how many degrees of freedom must be left for an error.
-	leastFreedom = 3
+	fewWeight = 0.3
+	// leastFreedom is how many degrees of freedom must be left for an error, and
+	// leastPairs how many pairs the error of a fit takes.
+	leastFreedom = 4
+	leastPairs   = 12
 	// alike is what part of the largest gap residuals have to reach. Below it
 	// the samples agree but for rounding, and say nothing about the rest.
 	alike = 1e-5
@@ -43,7 +48,7 @@ func (p *pairing) errors(residuals [][]float64, spent float64, fitted bool) []un
 	level := make([]float64, len(p.classes)) // mean squares of the residuals
 	mean := 0.0
 	left := float64(p.samples) - spent
-	known := left >= leastFreedom
+	known := left >= leastFreedom && (!fitted || p.samples >= leastPairs)
 	for j, c := range p.classes {
 		freedom := c.freedom()
 		if freedom > 0 {
@@ -75,8 +80,11 @@ func (p *pairing) errors(residuals [][]float64, spent float64, fitted bool) []un
 			}
 			share := float64(c.k) / float64(n)
 			both := share * (1 - share)
-			freedom := c.freedom() - 1
-			scores := (m.sum2 + both*(ownWeight*level[j]+otherWeight*mean)) / (freedom + ownWeight + otherWeight)
+			freedom, other := c.freedom()-1, float64(otherWeight)
+			if fitted {
+				other = fittedWeight / (c.draws.total - float64(m.count))
+			}
+			scores := (m.sum2 + both*(ownWeight*level[j]+other*mean)) / (freedom + ownWeight + other)
 			if fitted {
 				scores += doubt * both * squares(c.centred(c.gap).rest) / c.freedom()
 			}

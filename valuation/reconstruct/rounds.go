@@ -104,7 +104,11 @@ func (m GTG) Value(ctx context.Context, h History, evaluate Evaluate) (*Outcome,
 			return sum.fail(fmt.Errorf("round %d: %w", round, err))
 		}
 	}
-	return sum.finish(valuation.Satisfied, fmt.Sprintf("%d rounds are valued, %d skipped", h.Rounds()-sum.outcome.Skipped, sum.outcome.Skipped)), nil
+	reason := fmt.Sprintf("all %d rounds are valued or skipped", h.Rounds())
+	if skipped := sum.outcome.Skipped; skipped > 0 {
+		reason = fmt.Sprintf("%d rounds are valued, %d skipped", h.Rounds()-skipped, skipped)
+	}
+	return sum.finish(valuation.Satisfied, reason), nil
 }
 
 // round values one round, or skips it.
