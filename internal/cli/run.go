@@ -83,7 +83,7 @@ func (a *app) runRun(ctx context.Context, file string, l labFlags, p planFlags, 
 
 func runText(s *lab.Study, dir string, colour bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s curve, R² %.3f, γ %.3f ± %.3f\n\n", s.Name, s.Fit.Form, s.Fit.R2, s.Fit.Gamma.Value, s.Fit.Gamma.StandardError)
+	fmt.Fprintf(&b, "%s: %s curve, R² %.3f, %s\n\n", s.Name, s.Fit.Form, s.Fit.R2, gammaText(s))
 	t := &table{}
 	head := []cell{left("").in(bold)}
 	for _, e := range s.Equilibria {
