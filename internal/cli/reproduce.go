@@ -66,6 +66,9 @@ func (a *app) runReproduce(ctx context.Context, l labFlags, r reproduceFlags) er
 	if err := p.check("reproduce"); err != nil {
 		return err
 	}
+	if err := reportable(r.report); err != nil {
+		return err
+	}
 	if l.seed == 0 {
 		l.seed = 1
 	}
