@@ -43,7 +43,7 @@ const PinReason = "pinned by the untrained model, whose accuracy is known"
 // the untrained model. Its standard error, which takes that point for a
 // measurement, then says nothing.
 func (e Estimate) Pinned(in Interval) bool {
-	return e.Fixed == "" && in.High-in.Low < 0.01*e.StandardError
+	return e.Fixed == "" && in.High-in.Low < 0.1*e.StandardError
 }
 
 // Spread is what a bootstrap found.

@@ -48,6 +48,7 @@ func (a *app) runFit(ctx context.Context, file string, l labFlags, p planFlags, 
 	if err := writable("out", f.out); err != nil {
 		return err
 	}
+	l.device.backend = "cpu" // which nothing is trained on
 	b, err := a.openBench(ctx, file, l, p)
 	if err != nil {
 		return err
