@@ -285,7 +285,11 @@ func losing(s *lab.Study, rules ...*lab.Equilibrium) []string {
 			}
 		}
 		if len(names) > 0 {
-			out = append(out, fmt.Sprintf("Under %s, %d of %d members end below what they have without taking part: %s.", e.Mechanism, len(names), len(s.Game.Members), some(names)))
+			ends := "ends"
+			if len(names) > 1 {
+				ends = "end"
+			}
+			out = append(out, fmt.Sprintf("Under %s, %d of %d members %s below what they have without taking part: %s.", e.Mechanism, len(names), len(s.Game.Members), ends, some(names)))
 		}
 	}
 	return out
