@@ -35,6 +35,17 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
+// PinReason says why a parameter is Pinned.
+const PinReason = "pinned by the untrained model, whose accuracy is known"
+
+// Pinned reports whether a parameter does not move between the replicates of a
+// bootstrap, as the value at S = 0 does not when the curve is free to go through
+// the untrained model. Its standard error, which takes that point for a
+// measurement, then says nothing.
+func (e Estimate) Pinned(in Interval) bool {
+	return e.Fixed == "" && in.High-in.Low < 0.1*e.StandardError
+}
+
 // Spread is what a bootstrap found.
 type Spread struct {
 	Parameters []Interval // of the curve, in the order of Fit.Parameters

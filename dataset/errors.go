@@ -2,6 +2,17 @@ package dataset
 
 import "errors"
 
+// OpenError says which data set could not be opened.
+type OpenError struct {
+	Name string // as it was asked for
+	Err  error
+}
+
+func (e *OpenError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with it.
+func (e *OpenError) Unwrap() error { return e.Err }
+
 // What can be wrong with a data set. Errors of this package wrap one of these and name the file.
 var (
 	// ErrUnknown is a data set name that does not exist.

@@ -61,18 +61,20 @@ type Reference struct {
 // Parse takes a data set's name apart and checks that there is such a data set, without looking for its files.
 func Parse(name string) (Reference, error) {
 	kind, path, withPath := strings.Cut(name, ":")
+	unknown := func(format string, args ...any) (Reference, error) {
+		return Reference{}, &OpenError{name, fmt.Errorf("%w: %q: %s", ErrUnknown, name, fmt.Sprintf(format, args...))}
+	}
 	switch kind {
 	case "fashion":
 		if withPath {
-			return Reference{}, fmt.Errorf("%w: %q: fashion is built in and takes no path; expected fashion, or fashion-full:PATH",
-				ErrUnknown, name)
+			return unknown("fashion is built in and takes no path; expected fashion, or fashion-full:PATH")
 		}
 	case "folder", "fashion-full", "cifar10":
 		if withPath && path == "" || kind == "folder" && !withPath {
-			return Reference{}, fmt.Errorf("%w: %q: expected %s:PATH", ErrUnknown, name, kind)
+			return unknown("expected %s:PATH", kind)
 		}
 	default:
-		return Reference{}, fmt.Errorf("%w: %q: expected fashion, fashion-full, cifar10 or folder:PATH", ErrUnknown, name)
+		return unknown("expected fashion, fashion-full, cifar10 or folder:PATH")
 	}
 	return Reference{Name: kind, Path: path}, nil
 }
@@ -93,7 +95,7 @@ func Open(ctx context.Context, name string, options Options) (*Dataset, error) {
 		err = data.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data set %s: %w", name, err)
+		return nil, &OpenError{name, fmt.Errorf("data set %s: %w", name, err)}
 	}
 	return data, nil
 }

@@ -190,6 +190,9 @@ func Reproduce(ctx context.Context, scale Scale, study *Study, runner *Runner) (
 	var cells []Cell
 	for i := range r.Settings {
 		s := &r.Settings[i]
+		if study.Partial && !study.KnowsGamma() {
+			break
+		}
 		for k := range s.Equilibria {
 			s.Equilibria[k].plan(scale.Training, s.Game.Members, study.Plan.Seed, scale.EquilibriumRepeats)
 			cells = append(cells, s.Equilibria[k].Cells...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"grange/curve"
 	"grange/game"
@@ -80,6 +81,11 @@ func keepTrained(points []Measurement, records map[string]*Record) []Measurement
 	return out
 }
 
+// KnowsGamma reports whether a run with wrong labels is there to measure γ by.
+func (s *Study) KnowsGamma() bool {
+	return slices.ContainsFunc(s.Points, func(m Measurement) bool { return m.WrongShare > 0 })
+}
+
 // FitCurve fits every form and settles on one.
 func (s *Study) FitCurve() error {
 	fitter := s.fitter()
@@ -146,6 +152,9 @@ func (s *Study) Solve(ctx context.Context) error {
 
 // TrainEquilibria trains a model at the contributions of every equilibrium.
 func (s *Study) TrainEquilibria(ctx context.Context, runner *Runner) error {
+	if s.Partial && !s.KnowsGamma() {
+		return nil // these are not the equilibria that will be wanted
+	}
 	var cells []Cell
 	for i := range s.Equilibria {
 		s.Equilibria[i].plan(s.Plan.Training, s.Game.Members, s.Plan.Seed, s.equilibriumRepeats())

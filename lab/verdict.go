@@ -82,7 +82,7 @@ func combine(parts ...part) Finding { return conclude("", "", parts...).Finding 
 // judged while no run with wrong labels is there to measure it.
 func (r *Reproduction) judge() []Verdict {
 	verdicts := r.judgeAll()
-	if slices.ContainsFunc(r.Study.Points, func(m Measurement) bool { return m.WrongShare > 0 }) {
+	if r.Study.KnowsGamma() {
 		return verdicts
 	}
 	for i := range verdicts {
@@ -222,7 +222,7 @@ func rewards(settings []Setting) []part {
 			if setting.Value == 0 || !ok {
 				continue
 			}
-			gaps = append(gaps, fmt.Sprintf("%+.0f", gap-clean))
+			gaps = append(gaps, signed(gap-clean))
 			p.of++
 			if rewarded := gap-clean > 0.01*float64(setting.Game.Members[3].Capacity); rewarded == (s != "EG") {
 				p.held++
@@ -232,8 +232,8 @@ func rewards(settings []Setting) []part {
 		if s == "EG" {
 			verb = "brings out no more data"
 		}
-		p.text = fmt.Sprintf("%s: better quality %s in %d of %d noisy settings (members 4–5 over 1–3, beyond the %+.0f there are with clean labels: %s points)",
-			s, verb, p.held, p.of, clean, strings.Join(gaps, ", "))
+		p.text = fmt.Sprintf("%s: better quality %s in %d of %d noisy settings (members 4–5 over 1–3, beyond the %s there are with clean labels: %s points)",
+			s, verb, p.held, p.of, signed(clean), strings.Join(gaps, ", "))
 		parts = append(parts, p)
 	}
 	for _, s := range of(settings, Quality) {
@@ -257,6 +257,14 @@ func rewards(settings []Setting) []part {
 		parts = append(parts, p)
 	}
 	return parts
+}
+
+// signed writes a whole number with its sign; 0 has none.
+func signed(x float64) string {
+	if math.RoundToEven(x) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%+.0f", x)
 }
 
 // lead is how much more members 4 and 5 contribute than 1 to 3, on average.

@@ -31,8 +31,12 @@ func judgeAccuracy(points []Measurement) Verdict {
 		}
 	}
 	if len(data) > 1 {
-		rising.text = fmt.Sprintf("accuracy rises from %.1f%% with %d points to %.1f%% with %d: %d of %d steps do not fall (scatter of a mean %.2f points)",
-			100*data[0].Mean, data[0].Total, 100*data[len(data)-1].Mean, data[len(data)-1].Total, rising.held, rising.of, 100*sigma)
+		scatter := fmt.Sprintf("scatter of a mean %.2f points", 100*sigma)
+		if !slices.ContainsFunc(points, func(m Measurement) bool { return len(m.Records) > 1 }) {
+			scatter = fmt.Sprintf("one run each, whose scatter is taken to be %.2f points", 100*sigma)
+		}
+		rising.text = fmt.Sprintf("accuracy rises from %.1f%% with %d points to %.1f%% with %d: %d of %d steps do not fall (%s)",
+			100*data[0].Mean, data[0].Total, 100*data[len(data)-1].Mean, data[len(data)-1].Total, rising.held, rising.of, scatter)
 	}
 	concave := part{of: max(0, len(data)-2)}
 	for i := 2; i < len(data); i++ {

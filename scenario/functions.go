@@ -133,7 +133,7 @@ func (r *reader) cost(n *node) Cost {
 func (s *Scenario) Game() (*game.Game, error) {
 	if s.Accuracy == nil {
 		return nil, &Error{File: s.file, Key: "accuracy", Problem: "has no accuracy section, which a game needs",
-			Hint: "add one, such as accuracy: {form: loglinear, alpha: […], gamma: …}"}
+			Hint: fmt.Sprintf("grange run %[1]s does the whole job; or grange measure %[1]s, then grange fit %[1]s --out accuracy.yaml, and add that line to %[1]s", s.file)}
 	}
 	if s.Profit == nil {
 		return nil, &Error{File: s.file, Key: "profit", Problem: "has no profit section, which a game needs",

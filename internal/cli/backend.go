@@ -21,10 +21,15 @@ type deviceFlags struct {
 }
 
 func (d *deviceFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&d.backend, "backend", "", "what to train on: cpu, or xla:cuda for an NVIDIA card (default: the file's, or cpu)")
+	f.StringVar(&d.backend, "backend", "", "what to train on: cpu, or xla:cuda for an NVIDIA card (default cpu)")
 	f.StringVar(&d.plugin, "plugin", "", "the card's XLA plugin (default: $"+xla.PluginVariable+", or found among Python's packages)")
 	f.StringVar(&d.precision, "precision", "bf16", "of products on the card: bf16 or f32; weights are always f32")
 	f.IntVar(&d.processes, "processes", 5, "members that train side by side on the card; does not change the result")
+}
+
+// fromFile says of the flags that a scenario is asked where the command line is silent.
+func (d *deviceFlags) fromFile(f *pflag.FlagSet) {
+	f.Lookup("backend").Usage = "what to train on: cpu, or xla:cuda for an NVIDIA card (default: the file's, or cpu)"
 }
 
 // engine is what a backend trains with, nil for the CPU. The flag goes before what the file says.
@@ -38,10 +43,11 @@ func (a *app) engine(d deviceFlags, file string) (string, *xla.Engine, error) {
 		return "cpu", nil, nil
 	case "xla:cuda":
 	default:
-		return "", nil, &usageError{
-			problem: fmt.Sprintf("the backend is %s, and this program trains with cpu and xla:cuda only", backend),
-			try:     "set training.backend to cpu, or leave it out",
+		try := "set training.backend to cpu, or to xla:cuda for an NVIDIA card"
+		if d.backend != "" {
+			try = "--backend xla:cuda for an NVIDIA card, or --backend cpu"
 		}
+		return "", nil, &usageError{problem: fmt.Sprintf("the backend is %s, and this program trains with cpu and xla:cuda only", backend), try: try}
 	}
 	if d.processes < 1 {
 		return "", nil, &usageError{fmt.Sprintf("--processes is %d, want a whole number ≥ 1", d.processes), "leave --processes out"}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"grange/scenario"
 )
@@ -120,26 +122,75 @@ their data, earn a profit with it, and split that profit so that contributing go
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			e := &usageError{problem: fmt.Sprintf("unknown command %q", args[0]), try: "grange help"}
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				e.try = "grange " + near[0]
-			}
-			return e
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:              knownCommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.SetUsageTemplate(usage)
 	root.SetVersionTemplate("grange {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{problem: err.Error(), try: cmd.CommandPath() + " --help"}
+		e := &usageError{problem: err.Error(), try: cmd.CommandPath() + " --help"}
+		if name, unknown := strings.CutPrefix(e.problem, "unknown flag: --"); unknown {
+			if near := nearFlag(cmd, name); near != "" {
+				e.try = "--" + near
+			}
+		}
+		return e
 	})
 	root.AddCommand(a.solve(), a.check(), a.sweep(), a.train(), a.data(), a.measure(), a.fit(), a.run(), a.reproduce(), a.value(), a.pack(), a.coordinator(), a.scenarioTopic(), a.docs(), a.silo(), a.xlaWorker())
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() {
+			cmd.Args = knownCommand
+		}
+	}
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Run, cmd.RunE = nil, help
+		}
+	}
 	return root
+}
+
+// knownCommand is the argument rule of commands that have others under them: what is left over is none of those.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	e := &usageError{problem: fmt.Sprintf("unknown command %q", args[0]), try: "grange help"}
+	if cmd.HasParent() {
+		e.problem, e.try = fmt.Sprintf("unknown command %q of %s", args[0], cmd.CommandPath()), cmd.CommandPath()+" --help"
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		e.try = cmd.CommandPath() + " " + near[0]
+	}
+	return e
+}
+
+// help shows the help of the command named by args.
+func help(cmd *cobra.Command, args []string) error {
+	named, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		if len(rest) == 0 {
+			rest = args
+		}
+		return knownCommand(named, rest)
+	}
+	named.InitDefaultHelpFlag()
+	named.SetOut(cmd.OutOrStdout())
+	return named.Help()
+}
+
+// nearFlag is the flag that name was most likely meant to be, or "".
+func nearFlag(cmd *cobra.Command, name string) string {
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // which knows how to find near names of commands
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	if near := flags.SuggestionsFor(name); len(near) > 0 {
+		return near[0]
+	}
+	return ""
 }
 
 // command marks the point from which errors are the command's own.
@@ -156,7 +207,8 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	case 1:
 		return nil
 	case 0:
-		return &usageError{problem: cmd.Name() + " needs a scenario file", try: cmd.CommandPath() + " examples/hospitals.yaml"}
+		example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+		return &usageError{problem: cmd.Name() + " needs a scenario file", try: example}
 	}
 	return &usageError{problem: fmt.Sprintf("%s takes one scenario file, got %d arguments", cmd.Name(), len(args)), try: cmd.CommandPath() + " --help"}
 }

@@ -21,8 +21,18 @@ func (a *app) data() *cobra.Command {
 		Use:   "data",
 		Short: "List, look at and fetch data sets",
 		Long: `Data sets have names: fashion is built in, fashion-full and cifar10 are fetched or found in the data
-folder, folder:PATH is your own (one sub-folder of images per class, IDX files, or a CSV file with a
-column "label").`,
+folder, folder:PATH is your own. PATH is one of
+
+- a folder with one sub-folder of PNG, JPEG or GIF images per class, all of one size; or with train and
+  test, each with such sub-folders;
+- a folder with train.csv and test.csv, or a single CSV file: a header with a column "label", one image
+  per row, the other columns its values, whole numbers 0 to 255, a square number of them (grey) or three
+  times one (red, then green, then blue), row by row;
+- a folder with IDX files named as MNIST's: train-images-idx3-ubyte, train-labels-idx1-ubyte, and
+  t10k- (or test-) for the test set; .gz is read too.
+
+Without a test set a fifth of every class is held out, the same images every time. grange data info
+folder:PATH reads it whole and says what is in it.`,
 		Example: "  grange data list",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -239,6 +249,40 @@ func megabytes(bytes int64) string {
 	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 }
 
+// opened is the data set that an error is about, or "".
+func opened(err error) string {
+	var open *dataset.OpenError
+	if errors.As(err, &open) {
+		return open.Name
+	}
+	return ""
+}
+
+// unknownHint is what to do about a name that no data set has.
+func unknownHint(err error) string {
+	if name := opened(err); name != "" {
+		if _, err := os.Stat(name); err == nil {
+			return "folder:" + name + " for data of your own; grange data list shows the other data sets"
+		}
+	}
+	return "grange data list shows the data sets; data of your own are folder:PATH"
+}
+
+// missingHint is what to do about a data set that is not there.
+func missingHint(err error) string {
+	kind, place, given := strings.Cut(opened(err), ":")
+	if !given {
+		if kind == "" {
+			kind = "cifar10 (or fashion-full)"
+		}
+		return "grange data fetch " + kind + " gets it; $GRANGE_DATA says where data sets are kept"
+	}
+	if _, err := os.Stat(place); err != nil {
+		return "check the path, which begins where the command runs unless it begins with /"
+	}
+	return "grange data --help says how a folder of your own has to look"
+}
+
 // dataError adds what to do to the errors of data sets.
 func dataError(err error) error {
 	hint := func(code int, try string) error { return &hintError{err: err, code: code, try: try} }
@@ -246,9 +290,9 @@ func dataError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, dataset.ErrUnknown):
-		return hint(exitUsage, "grange data list shows the data sets")
+		return hint(exitUsage, unknownHint(err))
 	case errors.Is(err, dataset.ErrMissing):
-		return hint(exitFailed, "grange data fetch cifar10 (or fashion-full) gets it; --data DIR says where it is")
+		return hint(exitFailed, missingHint(err))
 	case errors.Is(err, dataset.ErrSplit), errors.Is(err, dataset.ErrContribution):
 		return hint(exitUsage, "lower the members' data in the scenario, or choose a larger data set")
 	case errors.Is(err, dataset.ErrNoise):

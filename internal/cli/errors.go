@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"grange/equilibrium"
 	"grange/scenario"
@@ -67,6 +68,8 @@ func (a *app) classify(err error) (code int, try string) {
 		switch {
 		case invalid.Hint != "":
 			try = invalid.Hint
+		case strings.Contains(invalid.Problem, "found character '\t'"):
+			try = fmt.Sprintf("indent line %d of %s with spaces: YAML takes no tabs there", invalid.Line, invalid.File)
 		case invalid.Line != 0:
 			try = fmt.Sprintf("correct line %d of %s; grange help scenario explains every key", invalid.Line, invalid.File)
 		default:

@@ -34,7 +34,7 @@ costs, together with it. It prints the accuracy section that solve reads. Nothin
 			return labError(a.runFit(cmd.Context(), args[0], l, p, f), l.results)
 		}),
 	}
-	l.register(cmd.Flags())
+	l.registerFound(cmd.Flags())
 	p.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the accuracy section to this file")
 	cmd.Flags().IntVar(&f.bootstrap, "bootstrap", 200, "replicates for the intervals; 0 for none")
@@ -48,6 +48,7 @@ func (a *app) runFit(ctx context.Context, file string, l labFlags, p planFlags, 
 	if err := writable("out", f.out); err != nil {
 		return err
 	}
+	l.device.backend = "cpu" // which nothing is trained on
 	b, err := a.openBench(ctx, file, l, p)
 	if err != nil {
 		return err
@@ -88,17 +89,26 @@ func fitText(s *lab.Study, section string, colour bool) string {
 	t.add(left("parameter").in(bold), right("value").in(bold), right("± s.e.").in(bold), right("90% interval").in(bold), left("").in(bold))
 	t.rule()
 	for i, e := range append(slices.Clone(fit.Parameters), fit.Gamma) {
-		se, interval := significant4(e.StandardError), ""
-		if e.Fixed != "" {
-			se = "fixed"
-		} else if s.Spread != nil {
-			in := s.Spread.Gamma
+		value, se, interval, why := significant4(e.Value), significant4(e.StandardError), "", e.Fixed
+		var in *curve.Interval
+		if s.Spread != nil {
+			in = &s.Spread.Gamma
 			if i < len(fit.Parameters) {
-				in = s.Spread.Parameters[i]
+				in = &s.Spread.Parameters[i]
 			}
+		}
+		switch {
+		case i == len(fit.Parameters) && !s.KnowsGamma():
+			value, se = "–", "not measured"
+		case e.Fixed != "":
+			se = "fixed"
+		case in == nil:
+		case e.Pinned(*in):
+			se, why = "pinned", curve.PinReason
+		default:
 			interval = significant4(in.Low) + " … " + significant4(in.High)
 		}
-		t.add(left(e.Name), right(significant4(e.Value)), right(se), right(interval), left(e.Fixed).in(faint))
+		t.add(left(e.Name), right(value), right(se), right(interval), left(why).in(faint))
 	}
 	b.WriteString(t.render(colour) + "\n")
 	t = &table{}
@@ -121,7 +131,7 @@ func fitText(s *lab.Study, section string, colour bool) string {
 	if n := len(s.Missing); n > 0 {
 		fmt.Fprintf(&b, "%s%d of the runs asked for are missing; grange measure trains them\n", paint("doubt: ", yellow, colour), n)
 	}
-	b.WriteString("\n" + section)
+	b.WriteString("\nAdd this line to the scenario, and grange solve plays on the curve:\n\n" + section)
 	return b.String()
 }
 

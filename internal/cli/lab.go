@@ -24,7 +24,7 @@ import (
 	"grange/scenario"
 )
 
-// labFlags are the flags of every command that trains cells.
+// labFlags are the flags of every command that works with cells.
 type labFlags struct {
 	results string
 	workers int
@@ -37,14 +37,20 @@ type labFlags struct {
 }
 
 func (l *labFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&l.results, "results", "results", "folder in which training runs are kept and found again")
-	f.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "training runs at once; does not change any result")
+	l.registerFound(f)
+	f.Lookup("workers").Usage = "training runs at once; does not change any result"
 	f.Int64Var(&l.memory, "memory", 0, "MiB that all training runs at once may use (default: no limit)")
 	f.BoolVar(&l.retrain, "retrain", false, "train damaged cells anew instead of stopping")
+	l.device.register(f)
+}
+
+// registerFound registers the flags of what trains nothing and works with the cells there are.
+func (l *labFlags) registerFound(f *pflag.FlagSet) {
+	f.StringVar(&l.results, "results", "results", "folder in which training runs are kept and found again")
+	f.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "replicates at once; does not change any result")
 	f.StringVar(&l.data, "data", "", "folder with data sets that are not built in")
 	f.BoolVar(&l.json, "json", false, "print one JSON document")
 	f.Var(&l.seed, "seed", "seed of the first run (default: the file's, or 1)")
-	l.device.register(f)
 }
 
 // planFlags are the flags of the measuring grid.
@@ -60,7 +66,7 @@ func (p *planFlags) register(f *pflag.FlagSet) {
 	f.Var(numbers{&p.fractions}, "fractions", "parts of everyone's data to measure at, clean, or none (default 0.01,0.025,0.05,0.1,0.2,…,1)")
 	f.Var(numbers{&p.noise}, "noise", "wrong-label rates to measure at, with all data, or none (default 0,0.1,…,0.5)")
 	f.BoolVar(&p.mixed, "mixed", true, "also measure points with part of the data and wrong labels")
-	f.IntVar(&p.repeats, "repeats", 0, "runs of every point, with different seeds (default: the file's)")
+	f.Var(runCount{&p.repeats}, "repeats", "runs of every point, with different seeds (default: the file's)")
 	f.StringVar(&p.form, "form", "", "curve to use: loglinear, power or exponential (default: the one AICc prefers)")
 }
 
@@ -75,9 +81,6 @@ func (p *planFlags) check(command string) error {
 		if !(x >= 0 && x < 1) {
 			return &usageError{fmt.Sprintf("--noise has %v, want numbers in [0, 1)", x), try}
 		}
-	}
-	if p.repeats < 0 {
-		return &usageError{fmt.Sprintf("--repeats is %d, want a whole number ≥ 1", p.repeats), try}
 	}
 	if p.form != "" {
 		var known []string
@@ -248,8 +251,6 @@ func labError(err error, results string) error {
 		return hint(exitFailed, "grange measure trains what is missing")
 	case errors.Is(err, curve.ErrTooFewPoints):
 		return hint(exitFailed, "measure more points: grange measure --help")
-	case errors.Is(err, dataset.ErrMissing):
-		return hint(exitFailed, "grange data fetch cifar10 gets it, or name its folder with --data DIR")
 	case deviceHint(err) != "":
 		return hint(exitFailed, deviceHint(err))
 	case errors.Is(err, federated.ErrNotFinite):
@@ -257,7 +258,7 @@ func labError(err error, results string) error {
 	case errors.Is(err, dataset.ErrSplit), errors.Is(err, lab.ErrCell):
 		return hint(exitUsage, "lower the members' data in the scenario, or choose a larger data set")
 	}
-	return err
+	return dataError(err)
 }
 
 // watcher shows how training comes along: a line that changes on a terminal,
@@ -301,11 +302,19 @@ func (a *app) saveReport(ctx context.Context, dir string, report *story.Report) 
 	for _, file := range files {
 		to := filepath.Join(dir, filepath.FromSlash(file.Name))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return fmt.Errorf("cannot write the report: %w", err)
+			return &hintError{err: fmt.Errorf("cannot write the report: %w", err), code: exitFailed, try: "another folder: --report DIR; what was trained is kept"}
 		}
 		if err := a.save(ctx, to, file.Data); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// reportable complains about a folder for the report before anything is trained.
+func reportable(dir string) error {
+	if info, err := os.Stat(dir); dir != "" && err == nil && !info.IsDir() {
+		return &usageError{problem: fmt.Sprintf("--report %s is a file, want a folder for the page and its figures and tables", dir), try: "--report " + strings.TrimSuffix(dir, filepath.Ext(dir)) + "-report"}
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ folder, and results of several machines merge by copying files.`,
 		}),
 	}
 	l.register(cmd.Flags())
+	l.device.fromFile(cmd.Flags())
 	p.register(cmd.Flags())
 	_ = cmd.Flags().MarkHidden("form")
 	return cmd

@@ -1,10 +1,34 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
+
+// runCount is a flag that takes a whole number from 1 on; 0 when it is not given.
+type runCount struct {
+	to *int
+}
+
+func (c runCount) String() string {
+	if c.to == nil || *c.to == 0 {
+		return ""
+	}
+	return strconv.Itoa(*c.to)
+}
+
+func (runCount) Type() string { return "int" }
+
+func (c runCount) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return errors.New("want a whole number ≥ 1")
+	}
+	*c.to = n
+	return nil
+}
 
 // numbers is a flag that lists numbers, with commas between them. "none" is an empty list, which is not the default.
 type numbers struct {

@@ -66,6 +66,9 @@ func (a *app) runReproduce(ctx context.Context, l labFlags, r reproduceFlags) er
 	if err := p.check("reproduce"); err != nil {
 		return err
 	}
+	if err := reportable(r.report); err != nil {
+		return err
+	}
 	seed := l.seed.or(1)
 	runner, err := a.runner(l, "cpu", a.lazyData(scale.Training.Dataset, l.data))
 	if err != nil {
@@ -94,13 +97,17 @@ func (a *app) runReproduce(ctx context.Context, l labFlags, r reproduceFlags) er
 
 func verdictText(r *lab.Reproduction, dir string, colour bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The paper at %s scale: %s curve, R² %.3f, γ %.3f ± %.3f, β1 %s\n\n", r.Scale.Name, r.Study.Fit.Form, r.Study.Fit.R2,
-		r.Study.Fit.Gamma.Value, r.Study.Fit.Gamma.StandardError, money(r.Scale.Beta))
+	fmt.Fprintf(&b, "The paper at %s scale: %s curve, R² %.3f, %s, β1 %s\n\n", r.Scale.Name, r.Study.Fit.Form, r.Study.Fit.R2,
+		gammaText(r.Study), money(r.Scale.Beta))
 	styles := map[lab.Finding]style{lab.Holds: green, lab.Partly: yellow, lab.Fails: red}
+	width := len(lab.Partly)
 	for _, v := range r.Verdicts {
-		fmt.Fprintf(&b, "%s  %s  %s\n", paint(v.Claim, bold, colour), paint(fmt.Sprintf("%-12s", v.Finding), styles[v.Finding], colour), v.States)
+		width = max(width, len(v.Finding))
+	}
+	for _, v := range r.Verdicts {
+		fmt.Fprintf(&b, "%s  %s  %s\n", paint(v.Claim, bold, colour), paint(fmt.Sprintf("%-*s", width, v.Finding), styles[v.Finding], colour), v.States)
 		for _, because := range v.Because {
-			b.WriteString(paint("                  "+because, faint, colour) + "\n")
+			b.WriteString(paint(strings.Repeat(" ", width+6)+because, faint, colour) + "\n")
 		}
 	}
 	for _, w := range r.Study.Fit.Warnings {
@@ -111,4 +118,12 @@ func verdictText(r *lab.Reproduction, dir string, colour bool) string {
 	}
 	fmt.Fprintf(&b, "\nReport: %s\n", path.Join(dir, "report.html"))
 	return b.String()
+}
+
+// gammaText writes what a wrong label costs.
+func gammaText(s *lab.Study) string {
+	if !s.KnowsGamma() {
+		return "γ not measured"
+	}
+	return fmt.Sprintf("γ %.3f ± %.3f", s.Fit.Gamma.Value, s.Fit.Gamma.StandardError)
 }

@@ -40,6 +40,7 @@ Exit code 3: under some rule the members do not settle.`,
 		}),
 	}
 	l.register(cmd.Flags())
+	l.device.fromFile(cmd.Flags())
 	p.register(cmd.Flags())
 	cmd.Flags().StringVar(&r.report, "report", "", "folder for the report (default: results/report-NAME)")
 	cmd.Flags().IntVar(&r.bootstrap, "bootstrap", 200, "replicates for the intervals; 0 for none")
@@ -48,6 +49,9 @@ Exit code 3: under some rule the members do not settle.`,
 
 func (a *app) runRun(ctx context.Context, file string, l labFlags, p planFlags, r runFlags) error {
 	if err := p.check("run"); err != nil {
+		return err
+	}
+	if err := reportable(r.report); err != nil {
 		return err
 	}
 	b, err := a.openBench(ctx, file, l, p)
@@ -83,7 +87,7 @@ func (a *app) runRun(ctx context.Context, file string, l labFlags, p planFlags, 
 
 func runText(s *lab.Study, dir string, colour bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s curve, R² %.3f, γ %.3f ± %.3f\n\n", s.Name, s.Fit.Form, s.Fit.R2, s.Fit.Gamma.Value, s.Fit.Gamma.StandardError)
+	fmt.Fprintf(&b, "%s: %s curve, R² %.3f, %s\n\n", s.Name, s.Fit.Form, s.Fit.R2, gammaText(s))
 	t := &table{}
 	head := []cell{left("").in(bold)}
 	for _, e := range s.Equilibria {

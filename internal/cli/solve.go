@@ -211,15 +211,15 @@ func chooseMechanisms(s *scenario.Scenario, names []string) ([]mechanism.Mechani
 		names = s.Mechanisms
 	}
 	var chosen []mechanism.Mechanism
-	for i, name := range names {
-		m, err := mechanism.ByName(strings.TrimSpace(name))
+	for _, name := range names {
+		m, err := mechanism.ByName(strings.ToUpper(strings.TrimSpace(name)))
 		if err != nil {
 			return nil, &usageError{
 				problem: fmt.Sprintf("--mechanism %q is not known, want some of %s", name, strings.Join(mechanism.Names(), ", ")),
 				try:     "--mechanism " + strings.Join(mechanism.Names(), ","),
 			}
 		}
-		if !slices.Contains(names[:i], name) {
+		if !slices.ContainsFunc(chosen, func(c mechanism.Mechanism) bool { return c.Name() == m.Name() }) {
 			chosen = append(chosen, m)
 		}
 	}

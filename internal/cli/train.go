@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,7 @@ there and ends with the same bytes as one that was not.`,
 	f.StringVar(&flags.data, "data", "", "folder with data sets that are not built in (default: $GRANGE_DATA, or the user's cache)")
 	f.StringVar(&flags.kernel, "kernel", "", "how to compute: "+strings.Join(nn.Kernels(), ", ")+" (default: the fastest)")
 	flags.device.register(f)
+	flags.device.fromFile(f)
 	f.BoolVar(&flags.proceed, "proceed", false, "go on without a member that fails in a round, instead of stopping")
 	return cmd
 }
@@ -75,6 +77,9 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 		if err := writable(out.flag, out.path); err != nil {
 			return err
 		}
+	}
+	if flags.save != "" && !strings.EqualFold(filepath.Ext(flags.save), ".safetensors") {
+		return &usageError{fmt.Sprintf("--save %s: models are saved as safetensors only", flags.save), "name a file that ends in .safetensors; docs/models.md says how to read it in PyTorch"}
 	}
 	if _, err := chartFormat(flags.plot); err != nil {
 		return err

@@ -205,8 +205,8 @@ func (c Chart) Legend() []Legend {
 	}
 	hollow := false
 	for _, p := range c.Panels {
-		for _, l := range p.Lines {
-			add(Legend{Name: l.Name, Color: l.Color, Line: !l.Alone, Dashed: l.Dashed})
+		for i, l := range p.Lines {
+			add(Legend{Name: l.Name, Color: l.Color, Line: !l.Alone, Dashed: l.Dashed, Mark: l.Alone && !l.Band, shape: i})
 			hollow = hollow || anyHollow(l.Points)
 		}
 		for _, b := range p.Bars {
@@ -231,4 +231,7 @@ type Legend struct {
 	Line   bool
 	Dashed bool
 	Hollow bool
+	Mark   bool // a mark by itself, as in the panel
+
+	shape int // of the mark
 }

@@ -291,6 +291,8 @@ func (v *vgCanvas) legend(rows [][]Legend, x0, y float64) {
 			switch {
 			case e.Line:
 				v.path([]point{{x, y - 4}, {x + 20, y - 4}}, e.Color, 2.2, e.Dashed)
+			case e.Mark:
+				v.mark(x+9.5, y-3.5, e.shape, e.Color)
 			case e.Hollow:
 				v.path([]point{{x + 4.5, y - 8.5}, {x + 14.5, y - 8.5}, {x + 14.5, y + 1.5}, {x + 4.5, y + 1.5}, {x + 4.5, y - 8.5}}, e.Color, 1, false)
 			default:

@@ -23,6 +23,13 @@ func CSS() template.CSS {
 		light.String(), dark.String(), rules.String()))
 }
 
+// Inline returns the mark of a legend as an SVG element, for an entry with Mark.
+func (e Legend) Inline() template.HTML {
+	c := &svgCanvas{}
+	c.mark(6, 6, e.shape, e.Color)
+	return template.HTML(`<svg aria-hidden="true" viewBox="0 0 12 12">` + c.String() + `</svg>`)
+}
+
 // Inline draws the i-th panel as an SVG element whose colours are those
 // declared by CSS, with a description for readers who cannot see it.
 func (c Chart) Inline(i int) template.HTML {

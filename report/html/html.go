@@ -8,6 +8,8 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"path"
+	"strings"
 
 	"grange/report/chart"
 )
@@ -45,6 +47,7 @@ type Block struct {
 	Chart   *chart.Chart // a figure
 	Pairs   []Pair       // names and values
 	Claims  []Claim      // statements with a verdict each
+	Links   []Link       // files beside the page
 	Fold    *Fold        // detail few will read
 }
 
@@ -90,6 +93,12 @@ const (
 // Pair is a name and a value.
 type Pair struct{ Name, Value string }
 
+// Link is a thing and the files it is in, by paths relative to the page.
+type Link struct {
+	Name  string
+	Files []string
+}
+
 // Claim is a statement, what was found about it, and why.
 type Claim struct {
 	Name    string
@@ -113,6 +122,7 @@ var pageStyle string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"panel":   func(c *chart.Chart, i int) template.HTML { return c.Inline(i) },
+	"kind":    func(file string) string { return strings.ToUpper(strings.TrimPrefix(path.Ext(file), ".")) },
 	"percent": func(share float64) string { return fmt.Sprintf("%.1f%%", 100*min(1, max(0, share))) },
 }).Parse(pageSource))
 

@@ -13,9 +13,13 @@ import (
 func (r *Report) accuracy(s *lab.Study) []html.Block {
 	fit := s.Fit
 	top := capacity(s.Game)
+	wrong := fmt.Sprintf("every tenth of the labels that is wrong costs %s", points(fit.Gamma.Value/10))
+	if !s.KnowsGamma() {
+		wrong = "what wrong labels cost was not measured"
+	}
 	return []html.Block{
-		text("Models were trained on parts of the data and with wrong labels, and their accuracy on untouched test images was measured. A curve through these measurements says what any contribution is worth: %s of data with clean labels give %s, and every tenth of the labels that is wrong costs %s.",
-			"all "+whole(top)+" points", percent(fit.Clean.At(top)), points(fit.Gamma.Value/10)),
+		text("Models were trained on parts of the data and with wrong labels, and their accuracy on untouched test images was measured. A curve through these measurements says what any contribution is worth: all %s points of data with clean labels give %s, and %s.",
+			whole(top), percent(fit.Clean.At(top)), wrong),
 		r.figure(accuracyChart(s)),
 		r.figure(roundsChart(s)),
 	}
@@ -60,7 +64,7 @@ func accuracyChart(s *lab.Study) chart.Chart {
 	}
 	return chart.Chart{
 		ID: "accuracy", Title: "Accuracy against data and wrong labels",
-		Caption: fmt.Sprintf("Left: clean labels, all members giving the same part; mixed points have wrong labels as well and are moved up by γ·R, so they lie on the curve if the surrogate clean(S) − γR holds. Right: all data.%s", whiskers(s)),
+		Caption: fmt.Sprintf("More data: clean labels, all members giving the same part; mixed points have wrong labels as well and are moved up by γ·R, so they lie on the curve if the surrogate clean(S) − γR holds. Wrong labels: all data.%s", whiskers(s)),
 		Panels: []chart.Panel{
 			{Title: "More data", X: chart.Axis{Label: "data points in all (S)"}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: nonEmpty(fitted, measured, mixed)},
 			{Title: "Wrong labels", X: chart.Axis{Label: "share of wrong labels (R)", Percent: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: nonEmpty(fittedNoise, noisy)},
@@ -70,10 +74,31 @@ func accuracyChart(s *lab.Study) chart.Chart {
 
 // whiskers says what they are, where there are any.
 func whiskers(s *lab.Study) string {
-	if s.Plan.Repeats < 2 {
+	if _, most := runs(s); most < 2 {
 		return ""
 	}
-	return fmt.Sprintf(" Whiskers: two standard errors over %d runs.", s.Plan.Repeats)
+	return fmt.Sprintf(" Whiskers: two standard errors over %s runs.", runCount(s))
+}
+
+// runs are the fewest and the most runs that a measured point has.
+func runs(s *lab.Study) (fewest, most int) {
+	for i, m := range s.Points {
+		n := len(m.Records)
+		if i == 0 {
+			fewest = n
+		}
+		fewest, most = min(fewest, n), max(most, n)
+	}
+	return fewest, most
+}
+
+// runCount writes "1" or "2 to 5".
+func runCount(s *lab.Study) string {
+	fewest, most := runs(s)
+	if fewest < most {
+		return fmt.Sprintf("%d to %d", fewest, most)
+	}
+	return fmt.Sprint(most)
 }
 
 func nonEmpty(lines ...chart.Line) []chart.Line {
@@ -99,7 +124,7 @@ func roundsChart(s *lab.Study) chart.Chart {
 	}
 	return chart.Chart{
 		ID: "rounds", Title: "Accuracy round by round",
-		Caption: "Left: clean labels; darker to lighter as members give more of their data. Right: all data; darker to lighter as more labels are wrong. A line that peaks and falls has begun to learn the wrong labels.",
+		Caption: "Part of the data given: clean labels; darker to lighter as members give more of their data. Wrong labels: all data; darker to lighter as more labels are wrong. A line that peaks and falls has begun to learn the wrong labels.",
 		Panels: []chart.Panel{
 			{Title: "Part of the data given", X: chart.Axis{Label: "round", Counts: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(data, func(m lab.Measurement) string { return fmt.Sprintf("%.3g%% of data", 100*m.Fraction) })},
 			{Title: "Wrong labels", X: chart.Axis{Label: "round", Counts: true}, Y: chart.Axis{Label: "accuracy", Percent: true}, Lines: roundLines(noise, func(m lab.Measurement) string { return fmt.Sprintf("ε = %.1f", m.Noise) })},

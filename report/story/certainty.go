@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"grange/curve"
 	"grange/lab"
 	"grange/report/html"
 )
@@ -26,7 +27,7 @@ func (r *Report) certainty(s *lab.Study) []html.Block {
 	for _, w := range fit.Warnings {
 		blocks = append(blocks, html.Block{Warning: "About the fitted curve: " + w + "."})
 	}
-	if s.Theory != nil {
+	if s.Theory != nil && s.KnowsGamma() {
 		blocks = append(blocks, theoryBlocks(s)...)
 	}
 	return blocks
@@ -39,14 +40,25 @@ func parameterTable(s *lab.Study) *html.Table {
 	}
 	for i, p := range append(slices.Clone(s.Fit.Parameters), s.Fit.Gamma) {
 		row := html.Row{Cells: []html.Cell{{Text: p.Name}, {Text: numeral(p.Value)}, {Text: numeral(p.StandardError)}, {}}}
-		if p.Fixed != "" {
+		var in *curve.Interval
+		if s.Spread != nil {
+			in = &s.Spread.Gamma
+			if i < len(s.Fit.Parameters) {
+				in = &s.Spread.Parameters[i]
+			}
+		}
+		switch {
+		case p.Name == s.Fit.Gamma.Name && !s.KnowsGamma():
+			row.Cells[1], row.Cells[2] = html.Cell{Text: "not measured"}, html.Cell{}
+			t.Note += p.Name + ": " + p.Fixed + ". "
+		case p.Fixed != "":
 			row.Cells[2] = html.Cell{Text: "fixed"}
 			t.Note += p.Name + ": " + p.Fixed + ". "
-		} else if s.Spread != nil {
-			in := s.Spread.Gamma
-			if i < len(s.Fit.Parameters) {
-				in = s.Spread.Parameters[i]
-			}
+		case in == nil:
+		case p.Pinned(*in):
+			row.Cells[2] = html.Cell{Text: "pinned"}
+			t.Note += p.Name + ": " + curve.PinReason + ". "
+		default:
 			row.Cells[3] = html.Cell{Text: numeral(in.Low) + " … " + numeral(in.High)}
 		}
 		t.Rows = append(t.Rows, row)
@@ -69,8 +81,12 @@ func formTable(s *lab.Study) *html.Table {
 		if !math.IsInf(f.AICc, 0) {
 			aicc = numeral(f.AICc)
 		}
+		gamma := "–"
+		if s.KnowsGamma() {
+			gamma = numeral(f.Gamma.Value)
+		}
 		t.Rows = append(t.Rows, html.Row{Strong: f == s.Fit, Cells: []html.Cell{
-			{Text: string(f.Form)}, {Text: fmt.Sprintf("%.4f", f.R2)}, {Text: fmt.Sprintf("%.2f points", 100*f.RMSE)}, {Text: aicc}, {Text: numeral(f.Gamma.Value)},
+			{Text: string(f.Form)}, {Text: fmt.Sprintf("%.4f", f.R2)}, {Text: fmt.Sprintf("%.2f points", 100*f.RMSE)}, {Text: aicc}, {Text: gamma},
 		}})
 	}
 	return t
@@ -98,7 +114,7 @@ func theoryBlocks(s *lab.Study) []html.Block {
 		}
 		cell := html.Cell{Text: "applies", Mark: html.Good}
 		if !theorem.Applies {
-			cell = html.Cell{Text: "no", Mark: html.Middle, Small: fmt.Sprintf("assumption %s fails", joinNumbers(theorem.Failed))}
+			cell = html.Cell{Text: "no", Mark: html.Middle, Small: failing(theorem.Failed)}
 		}
 		if i := slices.Index(order, theorem.Mechanism); i >= 0 {
 			row.Cells[i+1] = cell
@@ -110,12 +126,25 @@ func theoryBlocks(s *lab.Study) []html.Block {
 	return []html.Block{{Table: t}}
 }
 
-func joinNumbers(numbers []int) string {
+// failing writes "assumption 2 fails" or "assumptions 1 and 2 fail".
+func failing(numbers []int) string {
 	var out []string
 	for _, n := range numbers {
 		out = append(out, fmt.Sprint(n))
 	}
-	return list(out)
+	if len(out) == 1 {
+		return "assumption " + out[0] + " fails"
+	}
+	return "assumptions " + list(out) + " fail"
+}
+
+// perPoint says how many runs a point has, and how many it was to have.
+func perPoint(s *lab.Study) string {
+	found, planned := runCount(s), fmt.Sprint(max(1, s.Plan.Repeats))
+	if found == planned {
+		return found
+	}
+	return fmt.Sprintf("%s of %s", found, planned)
 }
 
 // allRecords are the records behind a study, each once, by key.
@@ -168,9 +197,10 @@ func (r *Report) provenance(s *lab.Study, records []*lab.Record, origin Origin) 
 			{Name: "Data set", Value: t.Dataset},
 			{Name: "Model", Value: t.Model},
 			{Name: "Training", Value: fmt.Sprintf("%d rounds of %d epochs, batch %d, rate %g, global rate %g", t.Rounds, t.Epochs, t.Batch, t.Rate, t.GlobalRate)},
-			{Name: "Runs per point", Value: fmt.Sprint(max(1, s.Plan.Repeats))},
+			{Name: "Runs per point", Value: perPoint(s)},
 			{Name: "Trained on", Value: backends(records)},
 		}},
+		r.links(),
 		{Fold: &html.Fold{Title: fmt.Sprintf("The keys of all %d cells", len(records)), Blocks: []html.Block{text("%s", strings.Join(keys, " "))}}},
 	}
 	if len(s.Missing) > 0 {

@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 
 	"grange/equilibrium"
 	"grange/lab"
@@ -15,8 +16,11 @@ func figure1(s *lab.Study) chart.Chart {
 	rounds, accuracy := roundsChart(s), accuracyChart(s)
 	a, b := rounds.Panels[0], accuracy.Panels[0]
 	a.Title, b.Title = "1a · round by round", "1b · after the last round"
-	return chart.Chart{ID: "figure-1", Title: "Figure 1: more data, better model", Panels: []chart.Panel{a, b},
-		Caption: "Clean labels; all members give the same part of their data. Points with wrong labels as well (mixed) are moved up by γ·R: they lie on the curve if the surrogate clean(S) − γR holds." + whiskers(s)}
+	caption := "Clean labels; all members give the same part of their data."
+	if slices.ContainsFunc(s.Points, func(m lab.Measurement) bool { return m.Kind == lab.KindMixed }) {
+		caption += " Points with wrong labels as well (mixed) are moved up by γ·R: they lie on the curve if the surrogate clean(S) − γR holds."
+	}
+	return chart.Chart{ID: "figure-1", Title: "Figure 1: more data, better model", Panels: []chart.Panel{a, b}, Caption: caption + whiskers(s)}
 }
 
 // figure2 is the paper's Figure 2: accuracy against rounds and wrong labels.

@@ -55,7 +55,7 @@ func intervalNote(s *lab.Study) string {
 	if s.Spread == nil {
 		return ""
 	}
-	return ", and a range that holds the true equilibrium nine times in ten as far as the measured accuracies can tell"
+	return ", and a 90% range for it from the scatter of the measured accuracies (in trials with known answers such ranges held the truth about 85 times in a hundred)"
 }
 
 func describe(noise, privacy float64) string {
@@ -63,7 +63,7 @@ func describe(noise, privacy float64) string {
 	if noise > 0 {
 		quality = fmt.Sprintf("%.0f%% wrong labels", 100*noise)
 	}
-	return fmt.Sprintf("%s · μ %g", quality, privacy)
+	return fmt.Sprintf("%s · privacy %g", quality, privacy)
 }
 
 func memberNames(s *lab.Study) []string {
@@ -120,6 +120,15 @@ func (r *Report) losers(s *lab.Study) []html.Block {
 			}
 		}
 		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with equal shares, under %s %s and %s.", best.Mechanism, verb(gain, "gains", "gain"), verb(lose, "loses", "lose"))})
+	}
+	if richest := richestRule(s.Equilibria); richest != best && richest.Mechanism != "EG" {
+		var prefer []string
+		for n, m := range s.Game.Members {
+			if d := richest.Payoffs[n] - best.Payoffs[n]; d > 0 && whole(d) != "0" {
+				prefer = append(prefer, fmt.Sprintf("%s (%s)", m.Name, signed(d)))
+			}
+		}
+		blocks = append(blocks, html.Block{Answer: fmt.Sprintf("Compared with %s, under %s, where the members earn most together, %s.", best.Mechanism, richest.Mechanism, verb(prefer, "has more", "have more"))})
 	}
 	t := &html.Table{Title: "Each member's payoff under each rule", Head: []html.Head{{Text: "Member", Left: true, Wide: true}},
 		Note: "Best for the member: marked green; worst: marked red. Nobody has to agree with anybody: this is what a vote would look like."}

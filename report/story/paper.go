@@ -18,19 +18,45 @@ func Reproduction(p *lab.Reproduction, origin Origin) *Report {
 	for _, v := range p.Verdicts {
 		counts[v.Finding]++
 	}
+	known := s.KnowsGamma()
+	harm := html.Fact{Label: "A wrong label costs", Value: fmt.Sprintf("γ = %.2f", s.Fit.Gamma.Value), Note: fmt.Sprintf("± %.2f; R² of the curve %.3f", s.Fit.Gamma.StandardError, s.Fit.R2)}
+	note := fmt.Sprintf("%d partly, %d not", counts[lab.Partly], counts[lab.Fails])
+	if n := counts[lab.Unknown]; n > 0 {
+		note += fmt.Sprintf(", %d cannot be judged", n)
+	}
+	if !known {
+		harm = html.Fact{Label: "A wrong label costs", Value: "not measured", Note: "no run with wrong labels is there"}
+	}
 	r.Page = html.Document{
 		Title:    "The paper, done again",
 		Subtitle: fmt.Sprintf("Huang, Ke, Kamhoua, Mohapatra, Liu: “Incentivizing Data Contribution in Cross-Silo Federated Learning”, at %s scale.", p.Scale.Name),
 		Facts: []html.Fact{
-			{Label: "Claims that hold", Value: fmt.Sprintf("%d of %d", counts[lab.Holds], len(p.Verdicts)), Note: fmt.Sprintf("%d partly, %d not", counts[lab.Partly], counts[lab.Fails])},
+			{Label: "Claims that hold", Value: fmt.Sprintf("%d of %d", counts[lab.Holds], len(p.Verdicts)), Note: note},
 			{Label: "Models trained", Value: fmt.Sprint(len(allRecords(s, p.Settings))), Note: s.Plan.Training.Dataset + ", " + s.Plan.Training.Model},
-			{Label: "Games solved", Value: fmt.Sprint(len(p.Settings) * len(p.Settings[0].Equilibria)), Note: "each with a certificate"},
-			{Label: "A wrong label costs", Value: fmt.Sprintf("γ = %.2f", s.Fit.Gamma.Value), Note: fmt.Sprintf("± %.2f; R² of the curve %.3f", s.Fit.Gamma.StandardError, s.Fit.R2)},
+			{Label: "Games solved", Value: fmt.Sprint(len(p.Settings) * len(p.Settings[0].Equilibria)), Note: "each with a certificate: no member gains by giving any other amount"},
+			harm,
 		},
-		Footer: fmt.Sprintf("Made by grange %s. Every figure and table of this page stands beside it as a file of its own.", origin.Version),
+		Footer: footer(origin),
 	}
+	verdicts := html.Section{ID: "verdicts", Title: "The verdicts", Blocks: append(r.verdicts(p), r.paperDoubts(p)...)}
+	last := func() []html.Section {
+		return []html.Section{
+			{ID: "sure", Title: "How sure this is", Blocks: r.certainty(s)},
+			{ID: "provenance", Title: "Where the numbers come from", Blocks: r.provenance(s, allRecords(s, p.Settings), origin)},
+		}
+	}
+	r.Tables = append(r.Tables, measurementTable(s), roundTable(s.Points), fitTable(s), verdictTable(p))
+	r.Findings = findings(p, origin)
+	if !known {
+		// Games without γ would be the games of members whose wrong labels do no harm: not the paper's.
+		r.Page.Facts = slices.Delete(r.Page.Facts, 2, 3)
+		r.Page.Sections = append([]html.Section{verdicts,
+			{ID: "accuracy", Title: "Accuracy: Figure 1", Blocks: []html.Block{r.figure(figure1(s))}}}, last()...)
+		return r
+	}
+	r.Tables = append(r.Tables, settingTable(p), regionTable(p.Region), ownTable(p), theoremTable(s))
 	r.Page.Sections = []html.Section{
-		{ID: "verdicts", Title: "The verdicts", Blocks: append(r.verdicts(p), r.paperDoubts(p)...)},
+		verdicts,
 		{ID: "accuracy", Title: "Accuracy: Figures 1 and 2", Blocks: []html.Block{r.figure(figure1(s)), r.figure(figure2(s))}},
 		{ID: "quality", Title: "Data quality: Figure 3", Blocks: []html.Block{
 			text("Members 1 to 3 have the share of wrong labels on the axis, members 4 and 5 have none; all have privacy sensitivity 0.4. What they contribute at equilibrium:"),
@@ -46,11 +72,8 @@ func Reproduction(p *lab.Reproduction, origin Origin) *Report {
 			text("The paper does not give the profit scale β1. Here it is %s, the same 0.3 per data point the members own as in the example on CIFAR-10; that is a choice, and γ is an estimate. So each claim was judged again on a grid around them. The framed square is the setting used on the rest of this page.", whole(p.Scale.Beta)),
 			r.figure(regionChart(p.Region)),
 		}},
-		{ID: "sure", Title: "How sure this is", Blocks: r.certainty(s)},
-		{ID: "provenance", Title: "Where the numbers come from", Blocks: r.provenance(s, allRecords(s, p.Settings), origin)},
 	}
-	r.Tables = append(r.Tables, settingTable(p), measurementTable(s), roundTable(s.Points), fitTable(s), verdictTable(p), regionTable(p.Region), ownTable(p))
-	r.Findings = findings(p, origin)
+	r.Page.Sections = append(r.Page.Sections, last()...)
 	return r
 }
 
@@ -74,6 +97,7 @@ func (r *Report) verdicts(p *lab.Reproduction) []html.Block {
 		})
 	}
 	return []html.Block{
+		text("The rules share the profit: %s.", ruleKey(p.Settings[0].Equilibria)),
 		{Claims: claims},
 		text("Holds: in every case tested (for O5, which says “tends to”, in nine of ten). Fails: in most cases of every part. Steps count when both ends are equilibria, and may go against a claim by one data point, the tolerance of Algorithm 1."),
 	}
@@ -108,6 +132,9 @@ func compact(parts []string) []string {
 
 func (r *Report) paperDoubts(p *lab.Reproduction) []html.Block {
 	var blocks []html.Block
+	if !p.Study.KnowsGamma() {
+		blocks = append(blocks, html.Block{Warning: "No run with wrong labels is there, so γ, what a wrong label costs, has not been measured. Figures 2 to 5, the theorems and the map of where the claims hold rest on it, and are left out."})
+	}
 	if n := len(p.Study.Missing); n > 0 {
 		blocks = append(blocks, html.Block{Warning: fmt.Sprintf("%s have not been trained; what hangs on them is left out. Their keys are at the end of this page.", counted(n, "cell"))})
 	}
@@ -184,7 +211,7 @@ type Findings struct {
 	Version  string        `json:"version"`
 	Seed     uint64        `json:"seed"`
 	Beta     float64       `json:"beta1"`
-	Gamma    float64       `json:"gamma"`
+	Gamma    *float64      `json:"gamma"` // null when not measured
 	Form     string        `json:"form"`
 	R2       float64       `json:"r2"`
 	Cells    int           `json:"cells"`
@@ -193,9 +220,13 @@ type Findings struct {
 }
 
 func findings(p *lab.Reproduction, origin Origin) Findings {
-	return Findings{
+	out := Findings{
 		Scale: p.Scale.Name, Version: origin.Version, Seed: origin.Seed, Beta: p.Scale.Beta,
-		Gamma: p.Study.Fit.Gamma.Value, Form: string(p.Study.Fit.Form), R2: p.Study.Fit.R2,
+		Form: string(p.Study.Fit.Form), R2: p.Study.Fit.R2,
 		Cells: len(allRecords(p.Study, p.Settings)), Missing: len(p.Study.Missing), Verdicts: p.Verdicts,
 	}
+	if p.Study.KnowsGamma() {
+		out.Gamma = &p.Study.Fit.Gamma.Value
+	}
+	return out
 }

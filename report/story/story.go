@@ -85,6 +85,22 @@ func (r *Report) figure(c chart.Chart) html.Block {
 	return html.Block{Chart: &c}
 }
 
+// links are the files of the figures and tables, for the page to name.
+func (r *Report) links() html.Block {
+	var links []html.Link
+	for _, c := range r.Charts {
+		link := html.Link{Name: "Figure: " + c.ID}
+		for _, format := range chart.Formats {
+			link.Files = append(link.Files, "figures/"+c.ID+"."+format)
+		}
+		links = append(links, link)
+	}
+	for _, t := range r.Tables {
+		links = append(links, html.Link{Name: "Table: " + t.Name, Files: []string{"tables/" + t.Name + ".csv", "tables/" + t.Name + ".parquet"}})
+	}
+	return html.Block{Links: links}
+}
+
 func text(format string, args ...any) html.Block {
 	return html.Block{Text: fmt.Sprintf(format, args...)}
 }
@@ -141,6 +157,33 @@ var ruleNames = map[string]string{
 	"LP":  "by amount and quality of data",
 	"LOO": "by what the model loses without the member",
 	"SV":  "by Shapley value",
+}
+
+// ruleTitles are what to call the rules where there is room for two words.
+var ruleTitles = map[string]string{
+	"EG":  "equal shares",
+	"LP":  "proportional",
+	"LOO": "leave one out",
+	"SV":  "Shapley value",
+}
+
+// called writes "LP (proportional)".
+func called(name string) string {
+	if words, ok := ruleTitles[name]; ok {
+		return name + " (" + words + ")"
+	}
+	return name
+}
+
+// ruleKey says how the rules share: "EG equally, LP by …".
+func ruleKey(equilibria []lab.Equilibrium) string {
+	var parts []string
+	for _, e := range equilibria {
+		if words, ok := ruleNames[e.Mechanism]; ok {
+			parts = append(parts, e.Mechanism+" "+strings.Replace(words, "equal shares", "equally", 1))
+		}
+	}
+	return list(parts)
 }
 
 func ruleName(name string) string {

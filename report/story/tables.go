@@ -1,7 +1,9 @@
 package story
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"grange/lab"
 	"grange/report/table"
@@ -31,6 +33,25 @@ func equilibriumTable(s *lab.Study) *table.Table {
 				e.Shares[n], e.Shares[n]*e.Profit, s.Game.CostOf(n, e.Contributions[n]), e.Payoffs[n],
 				e.Accuracy, trained, string(e.Status), e.Certificate.Certified)
 		}
+	}
+	return t
+}
+
+// theoremTable has one row per theorem and rule.
+func theoremTable(s *lab.Study) *table.Table {
+	t := &table.Table{Name: "theorems", Columns: []table.Column{
+		{Name: "theorem", Kind: table.Integer}, {Name: "states", Kind: table.Text}, {Name: "mechanism", Kind: table.Text},
+		{Name: "applies", Kind: table.Boolean}, {Name: "assumptions_failed", Kind: table.Text},
+	}}
+	if s.Theory == nil {
+		return t
+	}
+	for _, theorem := range s.Theory.Theorems {
+		var failed []string
+		for _, n := range theorem.Failed {
+			failed = append(failed, fmt.Sprint(n))
+		}
+		t.Add(int64(theorem.Number), theorem.Statement, theorem.Mechanism, theorem.Applies, strings.Join(failed, " "))
 	}
 	return t
 }

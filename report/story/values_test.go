@@ -51,7 +51,7 @@ func TestComparison(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if panels := strings.Count(html, "<svg"); panels != 3 {
+	if panels := strings.Count(html, "<svg viewBox"); panels != 3 {
 		t.Errorf("%d panels, want one for each method but the yardstick", panels)
 	}
 	if strings.Contains(html, "Inf") || strings.Contains(html, "NaN") {
