@@ -42,6 +42,7 @@ type valueFlags struct {
 	workers       int
 	data          string
 	results       string
+	device        deviceFlags
 	given         func(flag string) bool // on the command line
 }
 
@@ -101,6 +102,8 @@ any of them, after 100·N evaluations.`,
 	f.IntVar(&flags.workers, "workers", runtime.GOMAXPROCS(0), "coalitions valued at once; does not change the result")
 	f.StringVar(&flags.data, "data", "", "folder with data sets that are not built in")
 	f.StringVar(&flags.results, "results", "results", "with --retrain: folder in which training runs are kept and found again")
+	flags.device.register(f)
+	flags.device.fromFile(f)
 	return cmd
 }
 

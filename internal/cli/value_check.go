@@ -44,7 +44,7 @@ func checkValue(path string, flags *valueFlags) error {
 // checkPartners complains about flags that mean nothing without another one.
 func checkPartners(flags *valueFlags) error {
 	wrong := func(problem, try string) error { return &usageError{problem: problem, try: try} }
-	for _, name := range []string{"contributions", "repeats", "results", "retries"} {
+	for _, name := range []string{"contributions", "repeats", "results", "retries", "backend", "plugin", "precision", "processes"} {
 		if flags.given(name) && !flags.retrain {
 			return wrong("--"+name+" is about training every coalition", "leave it out, or name a scenario and add --retrain")
 		}

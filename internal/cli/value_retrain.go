@@ -21,7 +21,7 @@ import (
 // retrained is the subject of a scenario whose coalitions are trained as cells,
 // which are kept and found again.
 func (a *app) retrained(ctx context.Context, file string, flags valueFlags) (*subject, error) {
-	b, err := a.openBench(ctx, file, labFlags{results: flags.results, workers: flags.workers, seed: flags.seed, data: flags.data}, planFlags{})
+	b, err := a.openBench(ctx, file, labFlags{results: flags.results, workers: flags.workers, seed: flags.seed, data: flags.data, device: flags.device}, planFlags{})
 	if err != nil {
 		return nil, err
 	}
