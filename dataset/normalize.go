@@ -20,9 +20,8 @@ type Normalizer struct {
 	table [][256]float32
 }
 
-// NewNormalizer measures the channels of a set of images, as a rule the training set. A channel that is constant keeps
-// deviation 1, so that it normalises to zeros.
-func NewNormalizer(images *Images) *Normalizer {
+// Moments measures the channels of the images.
+func (images *Images) Moments() Moments {
 	channels := images.Shape.Channels
 	area := images.Shape.Height * images.Shape.Width
 	m := Moments{Mean: make([]float64, channels), Deviation: make([]float64, channels)}
@@ -37,6 +36,18 @@ func NewNormalizer(images *Images) *Normalizer {
 	}
 	for c := range channels {
 		m.Mean[c], m.Deviation[c] = moments(&histograms[c])
+	}
+	return m
+}
+
+// NewNormalizer measures the channels of a set of images, as a rule the training set. A channel that is constant gets
+// deviation 1, so that it normalises to zeros.
+func NewNormalizer(images *Images) *Normalizer {
+	m := images.Moments()
+	for c, deviation := range m.Deviation {
+		if deviation == 0 {
+			m.Deviation[c] = 1
+		}
 	}
 	return m.normalizer(images.Shape)
 }
@@ -74,7 +85,7 @@ func moments(histogram *[256]int) (mean, deviation float64) {
 		sum += value * count
 	}
 	if total == 0 {
-		return 0, 1
+		return 0, 0
 	}
 	mean = float64(sum) / float64(total)
 	var squares float64
@@ -82,11 +93,7 @@ func moments(histogram *[256]int) (mean, deviation float64) {
 		difference := float64(value) - mean
 		squares += difference * difference * float64(count)
 	}
-	deviation = math.Sqrt(squares / float64(total))
-	if deviation == 0 {
-		return mean / 255, 1
-	}
-	return mean / 255, deviation / 255
+	return mean / 255, math.Sqrt(squares/float64(total)) / 255
 }
 
 // Image writes the normalised image into dst, which must be as long as the image.

@@ -151,7 +151,8 @@ func (a *app) dataInfo(directory *string) *cobra.Command {
 				Train: set.Train.Counts(len(set.Classes)), Test: set.Test.Counts(len(set.Classes)),
 				Fingerprint: set.Fingerprint(), Warnings: set.Warnings,
 			}
-			info.Mean, info.Deviation = set.Normalizer().Mean, set.Normalizer().Deviation
+			moments := set.Train.Moments()
+			info.Mean, info.Deviation = moments.Mean, moments.Deviation
 			if asJSON {
 				return a.printJSON(cmd.Context(), info)
 			}

@@ -34,7 +34,7 @@ costs, together with it. It prints the accuracy section that solve reads. Nothin
 			return labError(a.runFit(cmd.Context(), args[0], l, p, f), l.results)
 		}),
 	}
-	l.registerFound(cmd.Flags())
+	l.registerIdle(cmd.Flags())
 	p.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.out, "out", "", "also write the accuracy section to this file")
 	cmd.Flags().IntVar(&f.bootstrap, "bootstrap", 200, "replicates for the intervals; 0 for none")

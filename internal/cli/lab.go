@@ -36,21 +36,24 @@ type labFlags struct {
 	device  deviceFlags
 }
 
-func (l *labFlags) register(f *pflag.FlagSet) {
-	l.registerFound(f)
-	f.Lookup("workers").Usage = "training runs at once; does not change any result"
-	f.Int64Var(&l.memory, "memory", 0, "MiB that all training runs at once may use (default: no limit)")
-	f.BoolVar(&l.retrain, "retrain", false, "train damaged cells anew instead of stopping")
-	l.device.register(f)
+// registerIdle registers the flags for a command that trains nothing: those about training are taken and not shown.
+func (l *labFlags) registerIdle(f *pflag.FlagSet) {
+	l.register(f)
+	f.Lookup("workers").Usage = "replicates at once; does not change any result"
+	for _, name := range []string{"memory", "retrain", "backend", "plugin", "precision", "processes"} {
+		f.Lookup(name).Hidden = true
+	}
 }
 
-// registerFound registers the flags of what trains nothing and works with the cells there are.
-func (l *labFlags) registerFound(f *pflag.FlagSet) {
+func (l *labFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&l.results, "results", "results", "folder in which training runs are kept and found again")
-	f.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "replicates at once; does not change any result")
+	f.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "training runs at once; does not change any result")
+	f.Int64Var(&l.memory, "memory", 0, "MiB that all training runs at once may use (default: no limit)")
+	f.BoolVar(&l.retrain, "retrain", false, "train damaged cells anew instead of stopping")
 	f.StringVar(&l.data, "data", "", "folder with data sets that are not built in")
 	f.BoolVar(&l.json, "json", false, "print one JSON document")
 	f.Var(&l.seed, "seed", "seed of the first run (default: the file's, or 1)")
+	l.device.register(f)
 }
 
 // planFlags are the flags of the measuring grid.

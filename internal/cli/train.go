@@ -78,8 +78,8 @@ func (a *app) runTrain(ctx context.Context, file string, flags trainFlags) error
 			return err
 		}
 	}
-	if flags.save != "" && !strings.EqualFold(filepath.Ext(flags.save), ".safetensors") {
-		return &usageError{fmt.Sprintf("--save %s: models are saved as safetensors only", flags.save), "name a file that ends in .safetensors; docs/models.md says how to read it in PyTorch"}
+	if err := checkModelFile(flags.save); err != nil {
+		return err
 	}
 	if _, err := chartFormat(flags.plot); err != nil {
 		return err
@@ -339,4 +339,13 @@ func trainError(err error, flags trainFlags) error {
 		return hint(exitFailed, "look into that member, or go on without it: --proceed")
 	}
 	return dataError(err)
+}
+
+// checkModelFile refuses names that promise another format than safetensors.
+func checkModelFile(path string) error {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".pt", ".pth", ".pkl", ".onnx", ".h5", ".keras", ".npz":
+		return &usageError{fmt.Sprintf("--save %s: models are saved as safetensors only", path), "name a file that ends in .safetensors; docs/models.md says how to read it in PyTorch"}
+	}
+	return nil
 }

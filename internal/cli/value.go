@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"grange/game"
+	"grange/lab"
 	"grange/lab/updates"
 	split "grange/money"
 	"grange/valuation"
@@ -44,6 +45,7 @@ type valueFlags struct {
 	results       string
 	device        deviceFlags
 	given         func(flag string) bool // on the command line
+	other         func(flag string) bool // and not what it is without
 }
 
 func (a *app) value() *cobra.Command {
@@ -65,7 +67,7 @@ is the truth that the cheap methods are judged against.
 
 Methods: ` + strings.Join(valueMethods(), ", ") + `.
 Those that sample stop at the first of --evaluations, --stop-error, --stop-ranks and --time; without
-any of them, after 100·N evaluations.`,
+any of them, after 100·N evaluations, and never after more than 1,000·N unless --evaluations or --time is given.`,
 		Example: "  grange value examples/clinics.yaml --retrain --method loo",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -75,6 +77,10 @@ any of them, after 100·N evaluations.`,
 		},
 		RunE: a.command(func(cmd *cobra.Command, args []string) error {
 			flags.given = cmd.Flags().Changed
+			flags.other = func(name string) bool {
+				f := cmd.Flags().Lookup(name)
+				return f.Changed && f.Value.String() != f.DefValue
+			}
 			return valueError(a.runValue(cmd.Context(), args[0], flags), flags)
 		}),
 	}
@@ -212,6 +218,8 @@ func valueError(err error, flags valueFlags) error {
 		return hint(exitFailed, "save the updates again, in another folder")
 	case !flags.retrain && (errors.Is(err, valuation.ErrNotFinite) || errors.Is(err, reconstruct.ErrNotFinite)):
 		return hint(exitFailed, "lower training.rate, and save the updates again: the model diverged")
+	case errors.Is(err, lab.ErrSetAside):
+		return hint(exitFailed, "the same command again: it trains them anew")
 	case flags.retrain:
 		return labError(err, flags.results)
 	}

@@ -19,6 +19,9 @@ func checkValue(path string, flags *valueFlags) error {
 	if _, err := chartFormat(flags.plot); err != nil {
 		return err
 	}
+	if flags.method == "" && !flags.compare && (flags.given("evaluations") || flags.given("stop-error") || flags.given("stop-ranks")) {
+		flags.method = "adjusted" // who sets bounds to sampling wants a sample
+	}
 	if err := checkPartners(flags); err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func checkValue(path string, flags *valueFlags) error {
 func checkPartners(flags *valueFlags) error {
 	wrong := func(problem, try string) error { return &usageError{problem: problem, try: try} }
 	for _, name := range []string{"contributions", "repeats", "results", "retries", "backend", "plugin", "precision", "processes"} {
-		if flags.given(name) && !flags.retrain {
+		if flags.other(name) && !flags.retrain {
 			return wrong("--"+name+" is about training every coalition", "leave it out, or name a scenario and add --retrain")
 		}
 	}

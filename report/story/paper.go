@@ -211,7 +211,7 @@ type Findings struct {
 	Version  string        `json:"version"`
 	Seed     uint64        `json:"seed"`
 	Beta     float64       `json:"beta1"`
-	Gamma    *float64      `json:"gamma"` // null when not measured
+	Gamma    *float64      `json:"gamma,omitempty"` // absent when not measured
 	Form     string        `json:"form"`
 	R2       float64       `json:"r2"`
 	Cells    int           `json:"cells"`
