@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"grange/game"
-	"grange/lab"
 	"grange/lab/updates"
 	split "grange/money"
 	"grange/valuation"
@@ -218,8 +217,6 @@ func valueError(err error, flags valueFlags) error {
 		return hint(exitFailed, "save the updates again, in another folder")
 	case !flags.retrain && (errors.Is(err, valuation.ErrNotFinite) || errors.Is(err, reconstruct.ErrNotFinite)):
 		return hint(exitFailed, "lower training.rate, and save the updates again: the model diverged")
-	case errors.Is(err, lab.ErrSetAside):
-		return hint(exitFailed, "the same command again: it trains them anew")
 	case flags.retrain:
 		return labError(err, flags.results)
 	}

@@ -19,9 +19,12 @@ import (
 )
 
 // retrained is the subject of a scenario whose coalitions are trained as cells,
-// which are kept and found again.
+// which are kept and found again, and trained anew where they are damaged.
 func (a *app) retrained(ctx context.Context, file string, flags valueFlags) (*subject, error) {
-	b, err := a.openBench(ctx, file, labFlags{results: flags.results, workers: flags.workers, seed: flags.seed, data: flags.data, device: flags.device}, planFlags{})
+	lab := labFlags{
+		results: flags.results, workers: flags.workers, seed: flags.seed, data: flags.data, device: flags.device, retrain: true,
+	}
+	b, err := a.openBench(ctx, file, lab, planFlags{})
 	if err != nil {
 		return nil, err
 	}
