@@ -43,6 +43,8 @@ type Federation struct {
 	syncing chan error
 	over    bool
 	failure error
+	// ended is set if the record says so already.
+	ended bool
 
 	// files is held while a file is removed that is not needed, and while one is written that will be. It is locked before
 	// mutex.
@@ -71,6 +73,18 @@ func (r *openRound) heard() int {
 
 // Open takes up the run that the record holds, or begins it.
 func Open(ctx context.Context, config Config) (*Federation, error) {
+	f, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.TakeUp(ctx); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// New makes a federation of which nothing is recorded yet. Its configuration can be asked for; all else comes after TakeUp.
+func New(config Config) (*Federation, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -99,14 +113,16 @@ func Open(ctx context.Context, config Config) (*Federation, error) {
 	if f.header, err = model.SafetensorsHeader(config.Initial.Tensors(), nil); err != nil {
 		return nil, err
 	}
-	saved, err := config.Record.Resume(ctx, config.RunInfo)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.restore(ctx, saved); err != nil {
-		return nil, err
-	}
 	return f, nil
+}
+
+// TakeUp takes up the run that the record holds, or begins it. It is called once, before members are let in.
+func (f *Federation) TakeUp(ctx context.Context) error {
+	saved, err := f.config.Record.Resume(ctx, f.config.RunInfo)
+	if err != nil {
+		return err
+	}
+	return f.restore(ctx, saved)
 }
 
 // restore takes over what an earlier process has recorded.
@@ -121,6 +137,7 @@ func (f *Federation) restore(ctx context.Context, saved Saved) error {
 	if err := f.rewind(ctx); err != nil {
 		return err
 	}
+	f.ended = saved.Ended && len(f.finished) == f.config.Rounds
 	if err := f.sweep(); err != nil {
 		return err
 	}
@@ -354,6 +371,10 @@ func (f *Federation) broadcast() {
 func (f *Federation) note(kind Kind, round, member int, text string) {
 	note := Note{Time: f.config.Now(), Kind: kind, Round: round, Member: member, Text: text}
 	_ = f.config.Record.Note(context.Background(), note)
+	f.observe(note)
+}
+
+func (f *Federation) observe(note Note) {
 	if f.config.Observe != nil {
 		f.config.Observe(note)
 	}

@@ -82,10 +82,15 @@ func knownMember(ctx context.Context, record *store.Store, name string) error {
 	if err != nil || run == nil || slices.Contains(run.Members, name) {
 		return err
 	}
-	return &usageError{
-		problem: fmt.Sprintf("%q is no member of %s, whose run is in this folder", name, run.Name),
-		try:     "one of " + strings.Join(run.Members, ", "),
+	declared, err := record.Declarations(ctx, run)
+	if err != nil {
+		return err
 	}
+	try := "one of " + strings.Join(run.Members, ", ")
+	if len(declared) == 0 {
+		try += "; or start another scenario first: nobody takes part in this one yet"
+	}
+	return &usageError{problem: fmt.Sprintf("%q is no member of %s, whose run is in this folder", name, run.Name), try: try}
 }
 
 // keptIn is what to do after an interruption.
@@ -113,7 +118,7 @@ func coordinatorError(err error, folder string) error {
 	case errors.Is(err, store.ErrDamaged):
 		return hint(exitFailed, "put a copy of "+filepath.Join(folder, store.File)+" in its place, or start afresh with grange coordinator init in another folder; nothing was changed")
 	case errors.Is(err, store.ErrOther):
-		return hint(exitUsage, "give the scenario and the options that the folder's run was started with, or make another folder: grange coordinator init")
+		return hint(exitUsage, "give the scenario and the options that the folder's run was started with: members take part in it already; or make another folder: grange coordinator init")
 	case errors.Is(err, identity.ErrName), errors.Is(err, identity.ErrRequest):
 		return hint(exitUsage, "grange coordinator --help")
 	case errors.Is(err, identity.ErrFolder):

@@ -120,9 +120,7 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 	if err := c.recall(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.openFederation(ctx); err != nil {
-		return nil, err
-	}
+	c.metrics = newCounters()
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", config.Address)
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w", ErrListen, config.Address, err)
@@ -134,6 +132,16 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 			config.Log.Debug("hung up", "from", from, "reason", reason)
 		},
 	})
+	// The run is written into the record when nothing is left that a wrong option could stop.
+	if err := c.makeFederation(); err != nil {
+		return nil, err
+	}
+	if err := c.makeServers(); err != nil {
+		return nil, err
+	}
+	if err := c.federation.TakeUp(ctx); err != nil {
+		return nil, err
+	}
 	for key, value := range map[string]string{
 		AddressSetting: inner.Addr().String(), SinceSetting: time.Now().UTC().Format(time.RFC3339Nano),
 	} {
@@ -141,7 +149,8 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 			return nil, err
 		}
 	}
-	return c, c.serve()
+	c.serve()
+	return c, nil
 }
 
 // recall finds out, for a run that has ended before, which members have left since.
@@ -162,7 +171,7 @@ func (c *Coordinator) recall(ctx context.Context) error {
 	return err
 }
 
-func (c *Coordinator) openFederation(ctx context.Context) (err error) {
+func (c *Coordinator) makeFederation() (err error) {
 	federation := c.config.Federation
 	federation.Record = c.record
 	if federation.Objects, err = objects.Open(c.config.Folder); err != nil {
@@ -175,13 +184,11 @@ func (c *Coordinator) openFederation(ctx context.Context) (err error) {
 			observe(note)
 		}
 	}
-	c.metrics = newCounters()
-	c.federation, err = network.Open(ctx, federation)
+	c.federation, err = network.New(federation)
 	return err
 }
 
-// serve makes the servers and starts them.
-func (c *Coordinator) serve() error {
+func (c *Coordinator) makeServers() error {
 	silos := c.config.Silos
 	silos.Federation, silos.Identify, silos.Enrol, silos.Log = c.federation, c.identify, c.enrol, c.config.Log
 	service, err := silo.NewServer(silos)
@@ -209,6 +216,11 @@ func (c *Coordinator) serve() error {
 		ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(c.config.Log.Handler(), slog.LevelDebug),
 	}
+	return nil
+}
+
+// serve starts the servers.
+func (c *Coordinator) serve() {
 	for _, serve := range []func() error{
 		c.listener.Serve,
 		func() error { return c.members.Serve(c.listener.Members()) },
@@ -225,7 +237,6 @@ func (c *Coordinator) serve() error {
 			c.config.Log.Error("a server ended", "reason", err)
 		})
 	}
-	return nil
 }
 
 // Addr is where it listens.

@@ -302,8 +302,61 @@ func TestWhoIsNotLetIn(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A folder is taken by a run that somebody takes part in, not by one that could not be started or that nobody has joined.
+func TestWhatTakesAFolder(t *testing.T) {
+	h := build(t, 1)
+	latest := func() *store.Run {
+		record, err := store.Read(t.Context(), h.folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer record.Close()
+		run, err := record.Latest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	for what, change := range map[string]func(*coordinator.Config){
+		"an address": func(c *coordinator.Config) { c.Address = "nonsense" },
+		"an option": func(c *coordinator.Config) {
+			c.Guests = func(*network.Federation, *identity.Registrar) (coordinator.Guests, error) {
+				return nil, errors.New("no")
+			}
+		},
+		"holdings": func(c *coordinator.Config) { c.Silos.Holdings = nil },
+	} {
+		wrong := h.config
+		change(&wrong)
+		if _, err := coordinator.Open(t.Context(), wrong); err == nil {
+			t.Errorf("%s that is wrong: no error", what)
+		}
+		if run := latest(); run != nil {
+			t.Errorf("%s that is wrong: the folder is taken by %+v", what, run)
+		}
+	}
+	if err := h.open().Close(); err != nil {
+		t.Fatal(err)
+	}
 	h.config.Federation.Identity = map[string]string{"seed": "4"}
-	if _, err := coordinator.Open(t.Context(), h.config); !errors.Is(err, store.ErrOther) {
+	if err := h.open().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if run := latest(); run == nil || run.Identity["seed"] != "4" {
+		t.Errorf("the folder is of %+v", run)
+	}
+	record, err := store.Lead(t.Context(), h.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = record.Resume(t.Context(), h.config.Federation.RunInfo)
+	if err := errors.Join(err, record.Declare(t.Context(), network.Declaration{}), record.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h.config.Federation.Identity = map[string]string{"seed": "5"}
+	if _, err := coordinator.Open(t.Context(), h.config); !errors.Is(err, store.ErrOther) || !strings.Contains(err.Error(), "training.seed is 4, now 5") {
 		t.Errorf("another run in the folder: %v", err)
 	}
 }
