@@ -45,6 +45,8 @@ type Federation struct {
 	failure error
 	// ended is set if the record says so already.
 	ended bool
+	// away is when somebody of a name was last turned away.
+	away map[string]time.Time
 
 	// files is held while a file is removed that is not needed, and while one is written that will be. It is locked before
 	// mutex.
@@ -108,7 +110,7 @@ func New(config Config) (*Federation, error) {
 	}
 	f := &Federation{
 		config: config, changed: make(chan struct{}), declarations: make([]*Declaration, n), connections: make([]int, n),
-		last: make([]*Delivery, n), looking: map[objects.Digest]int{}, global: config.Initial,
+		last: make([]*Delivery, n), looking: map[objects.Digest]int{}, away: map[string]time.Time{}, global: config.Initial,
 	}
 	if f.header, err = model.SafetensorsHeader(config.Initial.Tensors(), nil); err != nil {
 		return nil, err
@@ -224,6 +226,19 @@ func (f *Federation) Member(name string) (int, error) {
 		return member, nil
 	}
 	return -1, fmt.Errorf("%w: %.100q takes no part in %s", ErrUnknown, name, f.config.Name)
+}
+
+// TurnAway notes that somebody who was let in by this name has asked to take part, and is no member: once a minute at most,
+// however often it asks.
+func (f *Federation) TurnAway(name string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	now := f.config.Now()
+	if last, before := f.away[name]; before && now.Sub(last) < time.Minute {
+		return
+	}
+	f.away[name] = now
+	f.note(TurnedAway, 0, -1, fmt.Sprintf("%.100q was let in, but is no member of %s", name, f.config.Name))
 }
 
 // Declare says that a member will take part, and with how much. Saying the same again, as after a lost connection, is fine;

@@ -87,7 +87,8 @@ const (
 	Late         Kind = "late"    // a round went on without the member
 	RoundBegun   Kind = "round begun"
 	RoundEnded   Kind = "round ended"
-	Lost         Kind = "lost" // a finished round whose model is damaged or gone
+	TurnedAway   Kind = "turned away" // somebody who was let in and is no member
+	Lost         Kind = "lost"        // a finished round whose model is damaged or gone
 	RunEnded     Kind = "run ended"
 )
 

@@ -112,7 +112,9 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 		return err
 	}
 	defer c.Close()
-	logStart(log, c)
+	if err := logStart(ctx, log, c, folder); err != nil {
+		return err
+	}
 	trained, err := c.Run(ctx)
 	if err != nil {
 		return err
@@ -202,11 +204,12 @@ func keepUpdates(s *scenario.Scenario, folder string, job train.Job, status func
 	}, nil
 }
 
-// logStart says where the coordinator is and whom it waits for.
-func logStart(log *slog.Logger, c *coordinator.Coordinator) {
+// logStart says where the coordinator is and whom it waits for, and who waits in vain.
+func logStart(ctx context.Context, log *slog.Logger, c *coordinator.Coordinator, folder string) error {
 	status := c.Status()
-	var missing []string
+	var names, missing []string
 	for _, member := range status.Members {
+		names = append(names, member.Name)
 		if member.Declaration == nil {
 			missing = append(missing, member.Name)
 		}
@@ -215,4 +218,10 @@ func logStart(log *slog.Logger, c *coordinator.Coordinator) {
 	if missing != nil {
 		log.Info("waiting for members", "members", strings.Join(missing, ", "))
 	}
+	outsiders, err := c.Outsiders(ctx)
+	for _, admission := range outsiders {
+		o := newOutsider(admission, names)
+		log.Warn(o.text(), "try", o.try(folder))
+	}
+	return err
 }

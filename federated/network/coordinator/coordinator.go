@@ -245,6 +245,11 @@ func (c *Coordinator) Addr() net.Addr { return c.listener.Addr() }
 // Status is how the federation stands.
 func (c *Coordinator) Status() network.Status { return c.federation.Status() }
 
+// Outsiders are those who were let in and are no members.
+func (c *Coordinator) Outsiders(ctx context.Context) ([]store.Admission, error) {
+	return c.record.Outsiders(ctx, c.config.Federation.Members)
+}
+
 // identify says which member is at the other end of a call.
 func (c *Coordinator) identify(ctx context.Context) (string, error) {
 	if p, ok := peer.FromContext(ctx); ok {
@@ -287,7 +292,7 @@ func (c *Coordinator) note(n network.Note) {
 func (c *Coordinator) log(n network.Note) {
 	level := slog.LevelInfo
 	switch n.Kind {
-	case network.Refused, network.Stale, network.Failed, network.Late:
+	case network.Refused, network.Stale, network.Failed, network.Late, network.TurnedAway:
 		level = slog.LevelWarn
 	}
 	var args []any

@@ -265,10 +265,24 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 
 func TestWhoIsNotLetIn(t *testing.T) {
 	h := build(t, 1)
+	var away []string
+	h.config.Federation.Observe = func(n network.Note) {
+		if n.Kind == network.TurnedAway {
+			away = append(away, n.Text)
+		}
+	}
 	c := h.open()
 	stranger := h.join("stranger") // invited, but no member of the scenario
 	if err := h.run(stranger, 100); !errors.Is(err, silo.ErrRejected) || !strings.Contains(err.Error(), "stranger") {
 		t.Errorf("a stranger: %v", err)
+	}
+	_ = h.run(stranger, 100) // again, at once
+	if !slices.Equal(away, []string{`"stranger" was let in, but is no member of houses`}) {
+		t.Errorf("noted of the stranger: %q", away)
+	}
+	outsiders, err := c.Outsiders(t.Context())
+	if err != nil || len(outsiders) != 1 || outsiders[0].Member != "stranger" || outsiders[0].Certificates != 1 {
+		t.Errorf("outsiders %+v, %v", outsiders, err)
 	}
 	card := h.join("north")
 	record, err := store.Open(t.Context(), h.folder)
