@@ -102,9 +102,10 @@ func keptIn(folder string) string {
 func coordinatorError(err error, folder string) error {
 	hint := func(code int, try string) error { return &hintError{err: err, code: code, try: try} }
 	dir := quote(folder)
+	hinted := (*hintError)(nil)
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.As(err, &hinted):
+		return err
 	case errors.Is(err, context.Canceled):
 		return &hintError{err: errInterrupted, code: exitFailed, try: keptIn(folder)}
 	case errors.Is(err, store.ErrMissing):

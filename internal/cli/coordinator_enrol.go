@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"grange/federated/network/identity"
 )
 
 func (a *app) coordinatorEnrolKey() *cobra.Command {
@@ -47,6 +49,9 @@ func (a *app) runCoordinatorEnrolKey(ctx context.Context, folder, name, file str
 	if err != nil {
 		return &usageError{fmt.Sprintf("--key %s cannot be read: %v", file, errors.Unwrap(err)), "name the file with the public key, often .pub"}
 	}
+	if _, err := identity.ParsePublicKey(text); err != nil {
+		return keyError(err, file)
+	}
 	registrar, record, err := a.office(ctx, folder)
 	if err != nil {
 		return err
@@ -56,6 +61,9 @@ func (a *app) runCoordinatorEnrolKey(ctx context.Context, folder, name, file str
 		return err
 	}
 	node, err := registrar.EnrolKey(ctx, name, text)
+	if errors.Is(err, identity.ErrRequest) { // another member has it
+		return &hintError{err: err, code: exitUsage, try: "give every SuperNode a key of its own, or revoke that member first"}
+	}
 	if err != nil {
 		return err
 	}
@@ -63,4 +71,20 @@ func (a *app) runCoordinatorEnrolKey(ctx context.Context, folder, name, file str
 		return a.printJSON(ctx, enrolledJSON{name, strconv.FormatUint(node.ID, 10)})
 	}
 	return a.print(ctx, fmt.Appendf(nil, "Enrolled the SuperNode of %s as node %d.\n", name, node.ID))
+}
+
+// keyError says what is wrong with a file that should be a public key. Nothing of what is in it is shown.
+func keyError(err error, file string) error {
+	if !errors.Is(err, identity.ErrPrivateKey) {
+		return &hintError{
+			err: fmt.Errorf("--key %s is no public key of a SuperNode: %w", file, err), code: exitUsage,
+			try: "name the file with the public key, often .pub; ssh-keygen -t ecdsa -b 384 -f KEY makes KEY and KEY.pub",
+		}
+	}
+	public := file + ".pub"
+	try := "use " + public
+	if _, err := os.Stat(public); err != nil {
+		try = fmt.Sprintf("ssh-keygen -y -f %s > %s, and use that", quote(file), quote(public))
+	}
+	return &usageError{fmt.Sprintf("--key %s is the private key, which stays with the member", file), try}
 }

@@ -291,6 +291,8 @@ func siloError(err error, folder string) error {
 		return hint(exitFailed, "ask the coordinator's operator; the same command takes part in the next run")
 	case errors.Is(err, dataset.ErrContribution):
 		return hint(exitUsage, "a smaller --contribute, or all")
+	case errors.Is(err, dataset.ErrMissing):
+		return hint(exitFailed, "grange data fetch cifar10 (or fashion-full) gets it; --data-dir DIR says where it is")
 	case errors.Is(err, nn.ErrKernel):
 		return hint(exitUsage, "leave --kernel out")
 	case deviceHint(err) != "":

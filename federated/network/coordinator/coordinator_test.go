@@ -277,6 +277,7 @@ func TestWhoIsNotLetIn(t *testing.T) {
 		t.Errorf("a stranger: %v", err)
 	}
 	_ = h.run(stranger, 100) // again, at once
+	c.Status()               // which waits for whoever writes a note
 	if !slices.Equal(away, []string{`"stranger" was let in, but is no member of houses`}) {
 		t.Errorf("noted of the stranger: %q", away)
 	}
