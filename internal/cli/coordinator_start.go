@@ -119,8 +119,12 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 	if err != nil {
 		return err
 	}
+	used, err := c.Used(ctx)
+	if err != nil {
+		return err
+	}
 	job = declared(job, c.Status())
-	if err := a.printTraining(ctx, s, job, job.Result(trained), flags.train); err != nil {
+	if err := a.printTraining(ctx, s, job, usedUp(job.Result(trained), used), flags.train); err != nil {
 		return err
 	}
 	if late := c.Linger(ctx); late != nil {
@@ -174,6 +178,14 @@ func declared(job train.Job, status network.Status) train.Job {
 		}
 	}
 	return job
+}
+
+// usedUp is a result with the data points that members used, beside those they declared where these are others.
+func usedUp(result *train.Result, used []int) *train.Result {
+	if !slices.Equal(result.Contributions, used) {
+		result.Declared, result.Contributions = result.Contributions, used
+	}
+	return result
 }
 
 // keepUpdates returns what saves every round's updates to a folder, with what the members have declared until then. That

@@ -292,7 +292,7 @@ func siloError(err error, folder string) error {
 	case errors.Is(err, dataset.ErrContribution):
 		return hint(exitUsage, "a smaller --contribute, or all")
 	case errors.Is(err, dataset.ErrMissing):
-		return hint(exitFailed, "grange data fetch cifar10 (or fashion-full) gets it; --data-dir DIR says where it is")
+		return hint(exitFailed, "check the path after folder:; a public data set is fetched by grange data fetch, and --data-dir DIR says where it is")
 	case errors.Is(err, nn.ErrKernel):
 		return hint(exitUsage, "leave --kernel out")
 	case deviceHint(err) != "":

@@ -6,6 +6,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,6 +245,23 @@ func (c *Coordinator) Addr() net.Addr { return c.listener.Addr() }
 
 // Status is how the federation stands.
 func (c *Coordinator) Status() network.Status { return c.federation.Status() }
+
+// Used is how many data points each member used in the last round it took part in: as many as it declared, unless it is a
+// client of Flower's, which says how many with every update. It is 0 for those who took part in none.
+func (c *Coordinator) Used(ctx context.Context) ([]int, error) {
+	used := make([]int, len(c.config.Federation.Members))
+	run, err := c.record.Latest(ctx)
+	if err != nil || run == nil {
+		return used, err
+	}
+	deliveries, err := c.record.Deliveries(ctx, run, 0)
+	for _, d := range deliveries { // by rounds
+		if d.Member >= 0 && d.Member < len(used) {
+			used[d.Member] = cmp.Or(d.Examples, d.Declared)
+		}
+	}
+	return used, err
+}
 
 // Outsiders are those who were let in and are no members.
 func (c *Coordinator) Outsiders(ctx context.Context) ([]store.Admission, error) {

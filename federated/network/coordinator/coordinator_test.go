@@ -125,12 +125,15 @@ func (h *house) join(name string) *identity.Card {
 
 // run runs a silo to its end.
 func (h *house) run(card *identity.Card, contribution int) error {
-	runner := &silo.Runner{
+	return h.runner(card, contribution).Run(h.t.Context())
+}
+
+func (h *house) runner(card *identity.Card, contribution int) *silo.Runner {
+	return &silo.Runner{
 		Address: h.config.Address, TLS: card.Config(), Folder: h.t.TempDir(),
 		Prepare: silo.Source{Name: "fashion", Contribution: contribution}.Prepare,
 		Pace:    silo.Pace{FirstRetry: 20 * time.Millisecond, LastRetry: 100 * time.Millisecond},
 	}
-	return runner.Run(h.t.Context())
 }
 
 func (h *house) get(path string) (int, string) {
@@ -213,6 +216,54 @@ func TestFromInvitationToResult(t *testing.T) {
 	}
 	if code, _ := h.get("/elsewhere"); code != http.StatusNotFound {
 		t.Errorf("elsewhere: %d", code)
+	}
+}
+
+// sparing is a trainer that trains on less than it was asked for, as clients of Flower's may.
+type sparing struct {
+	federated.Trainer
+	examples int
+}
+
+func (s sparing) Train(ctx context.Context, task federated.Task) (federated.Update, error) {
+	trained, err := s.Trainer.Train(ctx, task)
+	trained.Examples = s.examples - task.Round
+	return trained, err
+}
+
+// What a member used is what it said last, whatever it had declared.
+func TestUsed(t *testing.T) {
+	h := build(t, 2)
+	c := h.open()
+	var group sync.WaitGroup
+	for i, card := range []*identity.Card{h.join("north"), h.join("south")} {
+		runner := h.runner(card, h.job.Members[i].Contribution)
+		if i == 1 {
+			prepare := runner.Prepare
+			runner.Prepare = func(ctx context.Context, terms silo.Terms) (*silo.Prepared, error) {
+				prepared, err := prepare(ctx, terms)
+				if err == nil {
+					prepared.Trainer = sparing{prepared.Trainer, 72}
+				}
+				return prepared, err
+			}
+		}
+		group.Go(func() {
+			if err := runner.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if used, err := c.Used(t.Context()); err != nil || !slices.Equal(used, []int{0, 0}) {
+		t.Errorf("before it begins: %v, %v", used, err)
+	}
+	if _, err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Linger(t.Context())
+	group.Wait()
+	if used, err := c.Used(t.Context()); err != nil || !slices.Equal(used, []int{200, 70}) {
+		t.Errorf("used %v, %v", used, err)
 	}
 }
 
