@@ -19,8 +19,9 @@ func (a *app) coordinatorInvite() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invite DIR NAME",
 		Short: "Print a one-time token with which a member joins",
-		Long: `Invite prints a token, and the command with which the member uses it. The token is a secret: hand it
-over in private. It can be used once, and expires. It also tells the member's silo which coordinator to
+		Long: `Invite prints a token, and the command with which the member uses it; the command asks for the token, so
+that it stays out of the shell's history. The token is a secret: hand it over in private. It can be used
+once, and expires. It also tells the member's silo which coordinator to
 trust. NAME is the member's name in the scenario. Inviting a member again, as for a new machine, leaves
 what it has valid; revoke takes it back.`,
 		Example: "  grange coordinator invite coop \"Northern Clinic\" --expires 24h",
@@ -67,14 +68,14 @@ func (a *app) runCoordinatorInvite(ctx context.Context, folder, name string, exp
 		return err
 	}
 	invited := inviteJSON{name, token.Text(), invitation.Expires.UTC().Truncate(time.Second), address,
-		fmt.Sprintf("grange silo join %s --token %s", quote(address), token.Text())}
+		fmt.Sprintf("grange silo join %s --token -", quote(address))}
 	if asJSON {
 		return a.printJSON(ctx, invited)
 	}
 	if quiet {
 		return a.print(ctx, []byte(invited.Token+"\n"))
 	}
-	return a.print(ctx, fmt.Appendf(nil, "Token for %s, for one use until %s. It is a secret.\n%s\n\n%s runs:\n  %s\n",
+	return a.print(ctx, fmt.Appendf(nil, "Token for %s, for one use until %s. It is a secret.\n%s\n\n%s runs this, pastes the token and presses Enter; or gives it a file: < FILE\n  %s\n",
 		name, invited.Expires.Format("2 January 2006 15:04 MST"), invited.Token, name, invited.Command))
 }
 
