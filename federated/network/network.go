@@ -214,9 +214,10 @@ type Status struct {
 	// Phase is "waiting for members", "round", "between rounds", "done" or "failed".
 	Phase string `json:"phase"`
 	// Round is the round under way, of Rounds.
-	Round    int            `json:"round"`
-	Rounds   int            `json:"rounds"`
-	Members  []MemberStatus `json:"members"`
-	Accuracy float64        `json:"accuracy"`
-	Failure  string         `json:"failure,omitempty"`
+	Round   int            `json:"round"`
+	Rounds  int            `json:"rounds"`
+	Members []MemberStatus `json:"members"`
+	// Accuracy is that after the last finished round: nil before there is one, or if it is no finite number.
+	Accuracy *float64 `json:"accuracy,omitempty"`
+	Failure  string   `json:"failure,omitempty"`
 }

@@ -18,10 +18,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
 	"grange/federated"
 	"grange/federated/network"
@@ -83,6 +79,7 @@ type Coordinator struct {
 	listener   *listen.Listener
 	guests     Guests
 	metrics    *metrics
+	complaints complaints
 	members    *grpc.Server
 	open       *grpc.Server
 	pages      *http.Server
@@ -122,16 +119,13 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 		return nil, err
 	}
 	c.metrics = newCounters()
+	c.complaints.log = config.Log
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", config.Address)
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w", ErrListen, config.Address, err)
 	}
 	c.listener = listen.New(inner, listen.Config{
-		TLS: authority.Config(), Plain: config.Plain,
-		Refused: func(from net.Addr, reason error) {
-			c.metrics.hungUp.Inc()
-			config.Log.Debug("hung up", "from", from, "reason", reason)
-		},
+		TLS: authority.Config(), Plain: config.Plain, Refused: c.refused,
 	})
 	// The run is written into the record when nothing is left that a wrong option could stop.
 	if err := c.makeFederation(); err != nil {
@@ -189,57 +183,6 @@ func (c *Coordinator) makeFederation() (err error) {
 	return err
 }
 
-func (c *Coordinator) makeServers() error {
-	silos := c.config.Silos
-	silos.Federation, silos.Identify, silos.Enrol, silos.Log = c.federation, c.identify, c.enrol, c.config.Log
-	service, err := silo.NewServer(silos)
-	if err != nil {
-		return err
-	}
-	if c.config.Guests != nil {
-		guests, err := c.config.Guests(c.federation, c.registrar)
-		if err != nil {
-			return err
-		}
-		c.guests = guests
-	}
-	options := append(silo.ServerOptions(silos.Pace), grpc.Creds(listen.Credentials()))
-	c.members = grpc.NewServer(options...)
-	service.Register(c.members)
-	// Whoever has no certificate and asks nothing is hung up on, and may come again.
-	c.open = grpc.NewServer(append(append(options, silo.OpenServer(silos.Pace)), c.config.Options...)...)
-	service.Register(c.open)
-	if c.guests != nil {
-		c.guests.Register(c.open)
-	}
-	c.pages = &http.Server{
-		Handler: c.handler(), MaxHeaderBytes: 16 << 10, ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(c.config.Log.Handler(), slog.LevelDebug),
-	}
-	return nil
-}
-
-// serve starts the servers.
-func (c *Coordinator) serve() {
-	for _, serve := range []func() error{
-		c.listener.Serve,
-		func() error { return c.members.Serve(c.listener.Members()) },
-		func() error { return c.open.Serve(c.listener.GRPC()) },
-		func() error { return c.pages.Serve(c.listener.HTTP()) },
-	} {
-		c.serving.Go(func() {
-			err := serve()
-			for _, normal := range []error{nil, net.ErrClosed, http.ErrServerClosed, grpc.ErrServerStopped} {
-				if errors.Is(err, normal) {
-					return
-				}
-			}
-			c.config.Log.Error("a server ended", "reason", err)
-		})
-	}
-}
-
 // Addr is where it listens.
 func (c *Coordinator) Addr() net.Addr { return c.listener.Addr() }
 
@@ -266,25 +209,6 @@ func (c *Coordinator) Used(ctx context.Context) ([]int, error) {
 // Outsiders are those who were let in and are no members.
 func (c *Coordinator) Outsiders(ctx context.Context) ([]store.Admission, error) {
 	return c.record.Outsiders(ctx, c.config.Federation.Members)
-}
-
-// identify says which member is at the other end of a call.
-func (c *Coordinator) identify(ctx context.Context) (string, error) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			return c.registrar.Member(ctx, info.State)
-		}
-	}
-	return "", fmt.Errorf("%w: a member's certificate is needed", identity.ErrRevoked)
-}
-
-// enrol exchanges a token for a certificate.
-func (c *Coordinator) enrol(ctx context.Context, token string, request []byte) (string, []byte, error) {
-	member, certificates, err := c.registrar.Enrol(ctx, token, request)
-	if errors.Is(err, network.ErrRecord) {
-		err = status.Error(codes.Unavailable, err.Error())
-	}
-	return member, certificates, err
 }
 
 // note counts and logs what happens, and notices which members have heard of the end.
@@ -373,41 +297,6 @@ func (c *Coordinator) untold() []string {
 		}
 	}
 	return names
-}
-
-// hangUp stops listening and ends all conversations. Clients are told that the server goes away.
-func (c *Coordinator) hangUp() {
-	c.stopped.Do(func() {
-		if c.listener != nil {
-			_ = c.listener.Close() // nothing was written to it
-		}
-		var group sync.WaitGroup
-		for _, server := range []*grpc.Server{c.members, c.open} {
-			if server == nil {
-				continue
-			}
-			group.Go(func() {
-				done := make(chan struct{})
-				go func() {
-					server.GracefulStop()
-					close(done)
-				}()
-				select {
-				case <-done:
-				case <-time.After(200 * time.Millisecond): // silos that wait for work do so for hours
-					server.Stop()
-					<-done
-				}
-			})
-		}
-		group.Wait()
-		if c.guests != nil {
-			c.guests.Close()
-		}
-		if c.pages != nil {
-			_ = c.pages.Close() // its connections are only read from
-		}
-	})
 }
 
 // Close ends everything.

@@ -136,7 +136,8 @@ func (h *house) runner(card *identity.Card, contribution int) *silo.Runner {
 	}
 }
 
-func (h *house) get(path string) (int, string) {
+// roots are what a client trusts that was given the authority's file.
+func (h *house) roots() *x509.CertPool {
 	h.t.Helper()
 	roots := x509.NewCertPool()
 	text, err := os.ReadFile(filepath.Join(coordinator.IdentityFolder(h.folder), "authority.pem"))
@@ -144,7 +145,12 @@ func (h *house) get(path string) (int, string) {
 		h.t.Fatal(err)
 	}
 	roots.AppendCertsFromPEM(text)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	return roots
+}
+
+func (h *house) get(path string) (int, string) {
+	h.t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: h.roots()}}}
 	defer client.CloseIdleConnections()
 	response, err := client.Get("https://" + h.config.Address + path)
 	if err != nil {
@@ -179,6 +185,11 @@ func TestFromInvitationToResult(t *testing.T) {
 	c := h.open()
 	if code, body := h.get("/healthz"); code != http.StatusOK || body != "waiting for members\n" {
 		t.Errorf("%d %q", code, body)
+	}
+	for _, page := range []string{"/status", "/metrics"} {
+		if code, text := h.get(page); code != http.StatusOK || !strings.Contains(text, "phase") || strings.Contains(text, "accuracy") {
+			t.Errorf("%s before the first round: %d %s", page, code, text)
+		}
 	}
 	var group sync.WaitGroup
 	for _, member := range h.job.Members {
@@ -312,119 +323,6 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 	again.Linger(t.Context())
 	group.Wait()
 	h.same(result)
-}
-
-func TestWhoIsNotLetIn(t *testing.T) {
-	h := build(t, 1)
-	var away []string
-	h.config.Federation.Observe = func(n network.Note) {
-		if n.Kind == network.TurnedAway {
-			away = append(away, n.Text)
-		}
-	}
-	c := h.open()
-	stranger := h.join("stranger") // invited, but no member of the scenario
-	if err := h.run(stranger, 100); !errors.Is(err, silo.ErrRejected) || !strings.Contains(err.Error(), "stranger") {
-		t.Errorf("a stranger: %v", err)
-	}
-	_ = h.run(stranger, 100) // again, at once
-	c.Status()               // which waits for whoever writes a note
-	if !slices.Equal(away, []string{`"stranger" was let in, but is no member of houses`}) {
-		t.Errorf("noted of the stranger: %q", away)
-	}
-	outsiders, err := c.Outsiders(t.Context())
-	if err != nil || len(outsiders) != 1 || outsiders[0].Member != "stranger" || outsiders[0].Certificates != 1 {
-		t.Errorf("outsiders %+v, %v", outsiders, err)
-	}
-	card := h.join("north")
-	record, err := store.Open(t.Context(), h.folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer record.Close()
-	if _, err := record.Revoke(t.Context(), "north"); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.run(card, 100); !errors.Is(err, silo.ErrRejected) {
-		t.Errorf("revoked while the coordinator runs: %v", err)
-	}
-	token := h.invite("south")
-	config := token.FirstContact()
-	request, err := identity.Request(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := silo.Enrol(t.Context(), h.config.Address, config, "grange-token-1-x", request); !errors.Is(err, silo.ErrRejected) {
-		t.Errorf("no token: %v", err)
-	}
-	if _, err := coordinator.Open(t.Context(), h.config); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("a second one in the folder: %v", err)
-	}
-	other := build(t, 1)
-	other.config.Address = h.config.Address
-	if _, err := coordinator.Open(t.Context(), other.config); !errors.Is(err, coordinator.ErrListen) {
-		t.Errorf("the same port: %v", err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A folder is taken by a run that somebody takes part in, not by one that could not be started or that nobody has joined.
-func TestWhatTakesAFolder(t *testing.T) {
-	h := build(t, 1)
-	latest := func() *store.Run {
-		record, err := store.Read(t.Context(), h.folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer record.Close()
-		run, err := record.Latest(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return run
-	}
-	for what, change := range map[string]func(*coordinator.Config){
-		"an address": func(c *coordinator.Config) { c.Address = "nonsense" },
-		"an option": func(c *coordinator.Config) {
-			c.Guests = func(*network.Federation, *identity.Registrar) (coordinator.Guests, error) {
-				return nil, errors.New("no")
-			}
-		},
-		"holdings": func(c *coordinator.Config) { c.Silos.Holdings = nil },
-	} {
-		wrong := h.config
-		change(&wrong)
-		if _, err := coordinator.Open(t.Context(), wrong); err == nil {
-			t.Errorf("%s that is wrong: no error", what)
-		}
-		if run := latest(); run != nil {
-			t.Errorf("%s that is wrong: the folder is taken by %+v", what, run)
-		}
-	}
-	if err := h.open().Close(); err != nil {
-		t.Fatal(err)
-	}
-	h.config.Federation.Identity = map[string]string{"seed": "4"}
-	if err := h.open().Close(); err != nil {
-		t.Fatal(err)
-	}
-	if run := latest(); run == nil || run.Identity["seed"] != "4" {
-		t.Errorf("the folder is of %+v", run)
-	}
-	record, err := store.Lead(t.Context(), h.folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = record.Resume(t.Context(), h.config.Federation.RunInfo)
-	if err := errors.Join(err, record.Declare(t.Context(), network.Declaration{}), record.Close()); err != nil {
-		t.Fatal(err)
-	}
-	h.config.Federation.Identity = map[string]string{"seed": "5"}
-	if _, err := coordinator.Open(t.Context(), h.config); !errors.Is(err, store.ErrOther) || !strings.Contains(err.Error(), "training.seed is 4, now 5") {
-		t.Errorf("another run in the folder: %v", err)
-	}
 }
 
 func TestLogsNoSecrets(t *testing.T) {
