@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"grange/internal/spelling"
 )
 
 // reader turns the tree into values. It keeps the first complaint and from
@@ -71,7 +73,7 @@ func (r *reader) fields(n *node, path string, known ...string) fields {
 		if path != "" {
 			in = " in " + path
 		}
-		if near := nearest(e.key, known); near != "" {
+		if near := spelling.Nearest(e.key, known); near != "" {
 			r.fail(at, f.key(e.key), "unknown key %q%s, did you mean %q?", shorten(e.key), in, near)
 			r.hint("rename the key to %q", near)
 		} else {
@@ -145,7 +147,7 @@ func (r *reader) word(n *node, key string, words []string) string {
 	want := "one of " + strings.Join(words, ", ")
 	near := ""
 	if n.kind == text {
-		near = nearest(n.text, words)
+		near = spelling.Nearest(n.text, words)
 	}
 	if near != "" {
 		r.fail(n, key, "%s is %s, want %s; did you mean %q?", key, n.show(), want, near)

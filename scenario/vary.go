@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"grange/internal/spelling"
 )
 
 // Vary returns a copy of the scenario with one number, or the same number of
@@ -156,7 +158,7 @@ func keysOf(n *node) []string {
 
 func absent(n *node, where, name string) error {
 	known := keysOf(n)
-	if near := nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Errorf("the file has no %s, did you mean %q?", where, near)
 	}
 	return fmt.Errorf("the file has no %s, want one of %s", where, strings.Join(known, ", "))
@@ -212,7 +214,7 @@ func (n *node) bounds(path string, st step) (from, to int, err error) {
 				names = append(names, name.text)
 			}
 		}
-		if near := nearest(st.from, names); near != "" {
+		if near := spelling.Nearest(st.from, names); near != "" {
 			return 0, 0, fmt.Errorf("%s has none named %q, did you mean %q?", path, st.from, near)
 		}
 		return 0, 0, fmt.Errorf("%s[%s] does not exist, want an index from 0 to %d or a name", path, st.from, length-1)

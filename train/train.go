@@ -89,8 +89,10 @@ type Trainer interface {
 type Result struct {
 	Dataset       string    `json:"dataset"`
 	Model         string    `json:"model"`
-	Contributions []int     `json:"contributions"`
+	Contributions []int     `json:"contributions"` // data points used
 	Noise         []float64 `json:"noise"`
+	// Declared is how many data points members of a federation had declared, if they did not use all of them.
+	Declared []int `json:"declared,omitempty"`
 	federated.Result
 }
 

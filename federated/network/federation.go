@@ -43,6 +43,10 @@ type Federation struct {
 	syncing chan error
 	over    bool
 	failure error
+	// ended is set if the record says so already.
+	ended bool
+	// away is when somebody of a name was last turned away.
+	away map[string]time.Time
 
 	// files is held while a file is removed that is not needed, and while one is written that will be. It is locked before
 	// mutex.
@@ -71,6 +75,18 @@ func (r *openRound) heard() int {
 
 // Open takes up the run that the record holds, or begins it.
 func Open(ctx context.Context, config Config) (*Federation, error) {
+	f, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.TakeUp(ctx); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// New makes a federation of which nothing is recorded yet. Its configuration can be asked for; all else comes after TakeUp.
+func New(config Config) (*Federation, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -94,19 +110,21 @@ func Open(ctx context.Context, config Config) (*Federation, error) {
 	}
 	f := &Federation{
 		config: config, changed: make(chan struct{}), declarations: make([]*Declaration, n), connections: make([]int, n),
-		last: make([]*Delivery, n), looking: map[objects.Digest]int{}, global: config.Initial,
+		last: make([]*Delivery, n), looking: map[objects.Digest]int{}, away: map[string]time.Time{}, global: config.Initial,
 	}
 	if f.header, err = model.SafetensorsHeader(config.Initial.Tensors(), nil); err != nil {
 		return nil, err
 	}
-	saved, err := config.Record.Resume(ctx, config.RunInfo)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.restore(ctx, saved); err != nil {
-		return nil, err
-	}
 	return f, nil
+}
+
+// TakeUp takes up the run that the record holds, or begins it. It is called once, before members are let in.
+func (f *Federation) TakeUp(ctx context.Context) error {
+	saved, err := f.config.Record.Resume(ctx, f.config.RunInfo)
+	if err != nil {
+		return err
+	}
+	return f.restore(ctx, saved)
 }
 
 // restore takes over what an earlier process has recorded.
@@ -121,6 +139,7 @@ func (f *Federation) restore(ctx context.Context, saved Saved) error {
 	if err := f.rewind(ctx); err != nil {
 		return err
 	}
+	f.ended = saved.Ended && len(f.finished) == f.config.Rounds
 	if err := f.sweep(); err != nil {
 		return err
 	}
@@ -275,67 +294,6 @@ func (r *openRound) pending(member int) bool {
 	return r.tasks[member] != nil && r.deliveries[member] == nil && r.out[member] == nil
 }
 
-// Connect tells that a member is there; the returned function that it has gone.
-func (f *Federation) Connect(member int) (disconnect func()) {
-	if f.known(member) != nil {
-		return func() {}
-	}
-	f.connection(member, 1)
-	return sync.OnceFunc(func() { f.connection(member, -1) })
-}
-
-func (f *Federation) connection(member, change int) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	before := f.connections[member]
-	f.connections[member] += change
-	switch {
-	case before == 0:
-		f.note(Connected, 0, member, "")
-	case f.connections[member] == 0:
-		f.note(Disconnected, 0, member, "")
-	}
-}
-
-// Status is how things stand.
-func (f *Federation) Status() Status {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	s := Status{Name: f.config.Name, Phase: "waiting for members", Round: len(f.finished), Rounds: f.config.Rounds}
-	switch {
-	case f.failure != nil:
-		s.Phase, s.Failure = "failed", f.failure.Error()
-	case f.over:
-		s.Phase = "done"
-	case f.open != nil:
-		s.Phase, s.Round = "round", len(f.finished)+1
-	case len(f.finished) > 0:
-		s.Phase = "between rounds"
-	}
-	if len(f.finished) > 0 {
-		s.Accuracy = f.finished[len(f.finished)-1].Accuracy
-	}
-	for i, name := range f.config.Members {
-		m := MemberStatus{Name: name, Declaration: f.declarations[i], Connected: f.connections[i] > 0}
-		if f.open != nil {
-			m.Delivered = f.open.deliveries[i] != nil
-			if f.open.out[i] != nil {
-				m.Out = f.open.out[i].Error()
-			}
-		}
-		if m.Declaration != nil && m.Declaration.Contribution > 0 {
-			m.Rounds = len(f.finished)
-			for _, round := range f.finished {
-				if slices.ContainsFunc(round.Absent, func(a federated.Absence) bool { return a.Member == i }) {
-					m.Rounds--
-				}
-			}
-		}
-		s.Members = append(s.Members, m)
-	}
-	return s
-}
-
 func (f *Federation) known(member int) error {
 	if member < 0 || member >= len(f.config.Members) {
 		return fmt.Errorf("%w: number %d of %d", ErrUnknown, member+1, len(f.config.Members))
@@ -354,6 +312,10 @@ func (f *Federation) broadcast() {
 func (f *Federation) note(kind Kind, round, member int, text string) {
 	note := Note{Time: f.config.Now(), Kind: kind, Round: round, Member: member, Text: text}
 	_ = f.config.Record.Note(context.Background(), note)
+	f.observe(note)
+}
+
+func (f *Federation) observe(note Note) {
 	if f.config.Observe != nil {
 		f.config.Observe(note)
 	}

@@ -87,7 +87,8 @@ const (
 	Late         Kind = "late"    // a round went on without the member
 	RoundBegun   Kind = "round begun"
 	RoundEnded   Kind = "round ended"
-	Lost         Kind = "lost" // a finished round whose model is damaged or gone
+	TurnedAway   Kind = "turned away" // somebody who was let in and is no member
+	Lost         Kind = "lost"        // a finished round whose model is damaged or gone
 	RunEnded     Kind = "run ended"
 )
 
@@ -113,8 +114,9 @@ type Finished struct {
 // Record is where a federation writes what happened, and finds it again after a crash. What a method has returned from
 // is kept, even if the process is killed in the next moment. Methods are called one at a time.
 type Record interface {
-	// Resume returns what is in the record of this run, which it begins if there is none. An open or finished run of
-	// another identity is an error.
+	// Resume returns what is in the record of this run, which it begins if there is none. A run of another identity is an
+	// error, unless nobody has taken part in it: then it gives way. A run that has ended is open again, unless it ended well
+	// and has all its rounds.
 	Resume(ctx context.Context, run RunInfo) (Saved, error)
 	// Declare keeps a member's declaration, in place of the one before.
 	Declare(ctx context.Context, d Declaration) error
@@ -123,7 +125,8 @@ type Record interface {
 	Deliver(ctx context.Context, d Delivery) error
 	// Finish keeps a finished round, the one after the last.
 	Finish(ctx context.Context, f Finished) error
-	// Rewind forgets all rounds but so many, the first, and all updates of later ones: their models were lost.
+	// Rewind forgets all rounds but so many, the first, and all updates of later ones: their models were lost. The run is
+	// open again.
 	Rewind(ctx context.Context, finished int) error
 	// End keeps how the run ended: nil for well.
 	End(ctx context.Context, failure error) error
@@ -153,6 +156,8 @@ type Saved struct {
 	Finished []Finished
 	// Deliveries are the accepted updates of the round after the last finished one, in member order.
 	Deliveries []Delivery
+	// Ended says that the run has ended well, with all its rounds.
+	Ended bool
 }
 
 // Policy says whom a round waits for.
@@ -209,9 +214,10 @@ type Status struct {
 	// Phase is "waiting for members", "round", "between rounds", "done" or "failed".
 	Phase string `json:"phase"`
 	// Round is the round under way, of Rounds.
-	Round    int            `json:"round"`
-	Rounds   int            `json:"rounds"`
-	Members  []MemberStatus `json:"members"`
-	Accuracy float64        `json:"accuracy"`
-	Failure  string         `json:"failure,omitempty"`
+	Round   int            `json:"round"`
+	Rounds  int            `json:"rounds"`
+	Members []MemberStatus `json:"members"`
+	// Accuracy is that after the last finished round: nil before there is one, or if it is no finite number.
+	Accuracy *float64 `json:"accuracy,omitempty"`
+	Failure  string   `json:"failure,omitempty"`
 }

@@ -25,15 +25,9 @@ func (f *Federation) Run(ctx context.Context) (*federated.Result, error) {
 	if err != nil && (ctx.Err() != nil || FaultOf(err) == Ours) {
 		return nil, err // nothing is wrong with the run itself
 	}
-	if recorded := f.config.Record.End(context.WithoutCancel(ctx), err); recorded != nil && err == nil {
+	if recorded := f.end(context.WithoutCancel(ctx), err); recorded != nil {
 		return nil, fmt.Errorf("%w: the end of the run: %w", ErrRecord, recorded)
 	}
-	f.over, f.failure = true, err
-	text := "well"
-	if err != nil {
-		text = err.Error()
-	}
-	f.note(RunEnded, 0, -1, text)
 	f.broadcast()
 	if err != nil {
 		return nil, err
@@ -47,6 +41,25 @@ func (f *Federation) Run(ctx context.Context) (*federated.Result, error) {
 		result.Rounds = append(result.Rounds, round.Round)
 	}
 	return result, nil
+}
+
+// end records the end of the run, unless it has been recorded before. The mutex is held.
+func (f *Federation) end(ctx context.Context, failure error) error {
+	if f.ended {
+		f.over = true
+		f.observe(Note{Time: f.config.Now(), Kind: RunEnded, Member: -1, Text: "well, before this start"})
+		return nil
+	}
+	if err := f.config.Record.End(ctx, failure); err != nil && failure == nil {
+		return err
+	}
+	f.over, f.failure = true, failure
+	text := "well"
+	if failure != nil {
+		text = failure.Error()
+	}
+	f.note(RunEnded, 0, -1, text)
+	return nil
 }
 
 func (f *Federation) run(ctx context.Context) error {

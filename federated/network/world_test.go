@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,17 +31,27 @@ type memory struct {
 	mutex sync.Mutex
 	saved network.Saved
 	notes []network.Note
+	// identity is that of the run.
+	identity map[string]string
+	// ended says that an end was written, well or not.
 	ended bool
 	// full, if not nil, is what writing returns.
 	full error
 }
 
-func (m *memory) Resume(context.Context, network.RunInfo) (network.Saved, error) {
+func (m *memory) Resume(_ context.Context, info network.RunInfo) (network.Saved, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if len(m.saved.Declarations)+len(m.saved.Finished)+len(m.saved.Deliveries) == 0 {
+		m.identity = info.Identity
+	}
+	if !maps.Equal(m.identity, info.Identity) {
+		return network.Saved{}, errors.New("another run")
+	}
+	m.saved.Ended = m.saved.Ended && len(m.saved.Finished) == info.Rounds
 	return network.Saved{
 		Declarations: slices.Clone(m.saved.Declarations), Finished: slices.Clone(m.saved.Finished),
-		Deliveries: slices.Clone(m.saved.Deliveries),
+		Deliveries: slices.Clone(m.saved.Deliveries), Ended: m.saved.Ended,
 	}, nil
 }
 
@@ -73,12 +84,13 @@ func (m *memory) Rewind(_ context.Context, finished int) error {
 		if finished < len(m.saved.Finished) {
 			m.saved.Finished, m.saved.Deliveries = m.saved.Finished[:finished], nil
 		}
+		m.saved.Ended = false
 		return nil
 	})
 }
 
-func (m *memory) End(context.Context, error) error {
-	return m.write(func() error { m.ended = true; return nil })
+func (m *memory) End(_ context.Context, failure error) error {
+	return m.write(func() error { m.ended, m.saved.Ended = true, failure == nil; return nil })
 }
 
 func (m *memory) Note(_ context.Context, note network.Note) error {

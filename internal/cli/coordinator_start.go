@@ -77,6 +77,9 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 			return err
 		}
 	}
+	if err := checkModelFile(flags.train.save); err != nil {
+		return err
+	}
 	if _, err := chartFormat(flags.train.plot); err != nil {
 		return err
 	}
@@ -112,13 +115,19 @@ func (a *app) runCoordinatorStart(ctx context.Context, folder, file string, flag
 		return err
 	}
 	defer c.Close()
-	logStart(log, c)
+	if err := logStart(ctx, log, c, folder); err != nil {
+		return err
+	}
 	trained, err := c.Run(ctx)
 	if err != nil {
 		return err
 	}
+	used, err := c.Used(ctx)
+	if err != nil {
+		return err
+	}
 	job = declared(job, c.Status())
-	if err := a.printTraining(ctx, s, job, job.Result(trained), flags.train); err != nil {
+	if err := a.printTraining(ctx, s, job, usedUp(job.Result(trained), used), flags.train); err != nil {
 		return err
 	}
 	if late := c.Linger(ctx); late != nil {
@@ -174,6 +183,14 @@ func declared(job train.Job, status network.Status) train.Job {
 	return job
 }
 
+// usedUp is a result with the data points that members used, beside those they declared where these are others.
+func usedUp(result *train.Result, used []int) *train.Result {
+	if !slices.Equal(result.Contributions, used) {
+		result.Declared, result.Contributions = result.Contributions, used
+	}
+	return result
+}
+
 // keepUpdates returns what saves every round's updates to a folder, with what the members have declared until then. That
 // the folder is there and not another training's is found out now, before anybody trains.
 func keepUpdates(s *scenario.Scenario, folder string, job train.Job, status func() network.Status) (func(*federated.Aggregate) error, error) {
@@ -202,11 +219,12 @@ func keepUpdates(s *scenario.Scenario, folder string, job train.Job, status func
 	}, nil
 }
 
-// logStart says where the coordinator is and whom it waits for.
-func logStart(log *slog.Logger, c *coordinator.Coordinator) {
+// logStart says where the coordinator is and whom it waits for, and who waits in vain.
+func logStart(ctx context.Context, log *slog.Logger, c *coordinator.Coordinator, folder string) error {
 	status := c.Status()
-	var missing []string
+	var names, missing []string
 	for _, member := range status.Members {
+		names = append(names, member.Name)
 		if member.Declaration == nil {
 			missing = append(missing, member.Name)
 		}
@@ -215,4 +233,10 @@ func logStart(log *slog.Logger, c *coordinator.Coordinator) {
 	if missing != nil {
 		log.Info("waiting for members", "members", strings.Join(missing, ", "))
 	}
+	outsiders, err := c.Outsiders(ctx)
+	for _, admission := range outsiders {
+		o := newOutsider(admission, names)
+		log.Warn(o.text(), "try", o.try(folder))
+	}
+	return err
 }

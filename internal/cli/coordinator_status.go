@@ -50,8 +50,11 @@ type standing struct {
 	Failure  string     `json:"failure,omitempty"`
 
 	Members []memberStanding `json:"members"`
-	History []roundStanding  `json:"history,omitempty"`
-	Notes   []noteStanding   `json:"notes,omitempty"`
+	// Outsiders were let in and are no members.
+	Outsiders []outsider `json:"outsiders,omitempty"`
+
+	History []roundStanding `json:"history,omitempty"`
+	Notes   []noteStanding  `json:"notes,omitempty"`
 }
 
 type memberStanding struct {
@@ -167,6 +170,13 @@ func readStanding(ctx context.Context, folder string, record *store.Store) (*sta
 			m.Admission = &admitted[i]
 		}
 		s.Members = append(s.Members, m)
+	}
+	outsiders, err := record.Outsiders(ctx, run.Members)
+	if err != nil {
+		return nil, err
+	}
+	for _, admission := range outsiders {
+		s.Outsiders = append(s.Outsiders, newOutsider(admission, run.Members))
 	}
 	for _, read := range []func(context.Context, *store.Store, *store.Run) error{s.readDeclarations, s.readRounds, s.readNotes} {
 		if err := read(ctx, record, run); err != nil {

@@ -18,6 +18,9 @@ func (a *app) standingText(s *standing) string {
 		b.WriteByte('\n')
 		b.WriteString(a.standingMembers(s))
 	}
+	for _, o := range s.Outsiders {
+		fmt.Fprintf(&b, "Note: %s\nTry: %s\n", paint(o.text(), yellow, a.colour()), o.try(s.Folder))
+	}
 	if len(s.History) > 0 {
 		b.WriteByte('\n')
 		b.WriteString(a.standingRounds(s))
@@ -47,7 +50,7 @@ func noteStyle(kind network.Kind) style {
 	switch kind {
 	case network.Refused, network.Failed:
 		return red
-	case network.Late, network.Stale:
+	case network.Late, network.Stale, network.TurnedAway:
 		return yellow
 	}
 	return plain

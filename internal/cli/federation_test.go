@@ -168,9 +168,21 @@ func TestFederationPrintsWhatTrainPrints(t *testing.T) {
 	for _, suffix := range []string{"", ".safetensors", ".svg"} {
 		v.same("one"+suffix, "federated"+suffix)
 	}
-	// A run that has ended prints its result again.
+	// A run that has ended prints its result again, and is left as it is.
+	status := v.must("coordinator", "status", "coop", "--json")
 	if again := v.must("coordinator", "start", "coop", "three.yaml", "--listen", v.address, "--json"); again != want {
 		t.Errorf("again %s\nwant %s", again, want)
+	}
+	if v.must("coordinator", "status", "coop", "--json") != status {
+		t.Error("starting it again has changed the record")
+	}
+	// Nothing that determines the result can be changed any more.
+	if err := os.WriteFile(filepath.Join(v.folder, "three.yaml"), []byte(strings.Replace(threeSilos, "epochs: 1", "epochs: 1, rate: 0.5", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := v.grange("coordinator", "start", "coop", "three.yaml", "--listen", v.address)
+	if text, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(text), ": training.rate is 0.05, now 0.5\n") {
+		t.Errorf("another rate: %s", text)
 	}
 }
 

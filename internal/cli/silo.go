@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,15 +76,16 @@ type siloJoinFlags struct {
 func (a *app) siloJoin() *cobra.Command {
 	var flags siloJoinFlags
 	cmd := &cobra.Command{
-		Use:   "join URL --token TOKEN",
+		Use:   "join URL --token -",
 		Short: "Exchange a token for a certificate, once",
 		Long: `Join makes this silo's private key, which never leaves it, and has the coordinator sign a certificate
 for it. The token comes from grange coordinator invite; it also tells the silo which coordinator to
-trust. A join whose answer was lost can be repeated.`,
-		Example: "  grange silo join https://coordinator.example.org:8443 --token \"$TOKEN\"",
+trust. With --token - it is pasted, or comes from a file: what is written on a command line, others on
+the machine can see. A join whose answer was lost can be repeated.`,
+		Example: "  grange silo join https://coordinator.example.org:8443 --token - < north.token",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &usageError{"join needs the coordinator's address", cmd.CommandPath() + " https://HOST:PORT --token TOKEN"}
+				return &usageError{"join needs the coordinator's address", cmd.CommandPath() + " https://HOST:PORT --token -"}
 			}
 			return nil
 		},
@@ -147,14 +149,19 @@ func (a *app) token(flag string) (string, error) {
 	case "":
 		flag = a.env.Getenv("GRANGE_TOKEN")
 	case "-":
-		text, err := io.ReadAll(io.LimitReader(a.env.Stdin, 4096))
-		if err != nil {
+		if isTerminal(a.env.Stdin) {
+			fmt.Fprint(a.env.Stderr, "token: ")
+		}
+		lines := bufio.NewScanner(io.LimitReader(a.env.Stdin, 4096))
+		for flag = ""; flag == "" && lines.Scan(); { // a person presses Enter, and no more
+			flag = strings.TrimSpace(lines.Text())
+		}
+		if err := lines.Err(); err != nil {
 			return "", fmt.Errorf("reading the token: %w", err)
 		}
-		flag = string(text)
 	}
 	if flag = strings.TrimSpace(flag); flag == "" {
-		return "", &usageError{"join needs a token", "--token TOKEN, which grange coordinator invite prints"}
+		return "", &usageError{"join needs a token", "--token -, and paste the token that grange coordinator invite prints"}
 	}
 	return flag, nil
 }
@@ -280,7 +287,7 @@ func siloError(err error, folder string) error {
 	case errors.Is(err, identity.ErrPeer):
 		return hint(exitFailed, "check the address; the token is of another coordinator than the one that answers there")
 	case errors.Is(err, identity.ErrFolder), errors.Is(err, silo.ErrFolder):
-		return hint(exitUsage, "grange silo join URL --token TOKEN --dir "+quote(folder)+" makes the folder; --dir names another")
+		return hint(exitUsage, "grange silo join URL --token - --dir "+quote(folder)+" makes the folder; --dir names another")
 	case errors.Is(err, silo.ErrUnreachable):
 		return hint(exitFailed, "check the address, and that grange coordinator start is running there")
 	case errors.Is(err, silo.ErrRejected):
@@ -291,6 +298,8 @@ func siloError(err error, folder string) error {
 		return hint(exitFailed, "ask the coordinator's operator; the same command takes part in the next run")
 	case errors.Is(err, dataset.ErrContribution):
 		return hint(exitUsage, "a smaller --contribute, or all")
+	case errors.Is(err, dataset.ErrMissing):
+		return hint(exitFailed, "check the path after folder:; a public data set is fetched by grange data fetch, and --data-dir DIR says where it is")
 	case errors.Is(err, nn.ErrKernel):
 		return hint(exitUsage, "leave --kernel out")
 	case deviceHint(err) != "":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -275,17 +276,7 @@ func (a *app) trainingText(s *scenario.Scenario, job train.Job, result *train.Re
 	}
 	fmt.Fprintf(&b, "%s: %s on %s, %s of %s images, %d rounds of %d epochs, seed %d, kernel %s\n\n",
 		s.Name, result.Model, result.Dataset, whole(int64(total)), whole(int64(job.Data.Train.Len())), len(result.Rounds), job.Local.Epochs, result.Seed, result.Kernel)
-	members := &table{}
-	members.add(left("member").in(bold), right("contributes").in(bold), right("of").in(bold), right("wrong labels").in(bold))
-	members.rule()
-	for n, m := range job.Members {
-		wrong := percent(m.Noise.Rate)
-		if m.Noise.Transition != nil {
-			wrong = "by matrix"
-		}
-		members.add(left(m.Name), right(whole(int64(result.Contributions[n]))), right(whole(int64(m.Data))), right(wrong))
-	}
-	b.WriteString(members.render(a.colour()))
+	b.WriteString(a.trainingMembers(job, result))
 	b.WriteByte('\n')
 	rounds := &table{}
 	rounds.add(right("round").in(bold), right("accuracy").in(bold), right("test loss").in(bold), right("training loss").in(bold))
@@ -304,6 +295,30 @@ func (a *app) trainingText(s *scenario.Scenario, job train.Job, result *train.Re
 		}
 	}
 	return b.String()
+}
+
+// trainingMembers is the table of who trained on how much.
+func (a *app) trainingMembers(job train.Job, result *train.Result) string {
+	t := &table{}
+	first := []cell{left("member").in(bold), right("contributes").in(bold), right("of").in(bold), right("wrong labels").in(bold)}
+	if result.Declared != nil {
+		first = slices.Insert(first, 1, right("used").in(bold))
+		first[2] = right("declared").in(bold)
+	}
+	t.add(first...)
+	t.rule()
+	for n, m := range job.Members {
+		wrong := percent(m.Noise.Rate)
+		if m.Noise.Transition != nil {
+			wrong = "by matrix"
+		}
+		row := []cell{left(m.Name), right(whole(int64(result.Contributions[n]))), right(whole(int64(m.Data))), right(wrong)}
+		if result.Declared != nil {
+			row = slices.Insert(row, 2, right(whole(int64(result.Declared[n]))))
+		}
+		t.add(row...)
+	}
+	return t.render(a.colour())
 }
 
 // trainError adds what to do to the errors of data sets and checkpoints.

@@ -6,6 +6,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
 	"grange/federated"
 	"grange/federated/network"
@@ -82,6 +79,7 @@ type Coordinator struct {
 	listener   *listen.Listener
 	guests     Guests
 	metrics    *metrics
+	complaints complaints
 	members    *grpc.Server
 	open       *grpc.Server
 	pages      *http.Server
@@ -120,20 +118,25 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 	if err := c.recall(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.openFederation(ctx); err != nil {
-		return nil, err
-	}
+	c.metrics = newCounters()
+	c.complaints.log = config.Log
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", config.Address)
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w", ErrListen, config.Address, err)
 	}
 	c.listener = listen.New(inner, listen.Config{
-		TLS: authority.Config(), Plain: config.Plain,
-		Refused: func(from net.Addr, reason error) {
-			c.metrics.hungUp.Inc()
-			config.Log.Debug("hung up", "from", from, "reason", reason)
-		},
+		TLS: authority.Config(), Plain: config.Plain, Refused: c.refused,
 	})
+	// The run is written into the record when nothing is left that a wrong option could stop.
+	if err := c.makeFederation(); err != nil {
+		return nil, err
+	}
+	if err := c.makeServers(); err != nil {
+		return nil, err
+	}
+	if err := c.federation.TakeUp(ctx); err != nil {
+		return nil, err
+	}
 	for key, value := range map[string]string{
 		AddressSetting: inner.Addr().String(), SinceSetting: time.Now().UTC().Format(time.RFC3339Nano),
 	} {
@@ -141,7 +144,8 @@ func Open(ctx context.Context, config Config) (_ *Coordinator, err error) {
 			return nil, err
 		}
 	}
-	return c, c.serve()
+	c.serve()
+	return c, nil
 }
 
 // recall finds out, for a run that has ended before, which members have left since.
@@ -162,7 +166,7 @@ func (c *Coordinator) recall(ctx context.Context) error {
 	return err
 }
 
-func (c *Coordinator) openFederation(ctx context.Context) (err error) {
+func (c *Coordinator) makeFederation() (err error) {
 	federation := c.config.Federation
 	federation.Record = c.record
 	if federation.Objects, err = objects.Open(c.config.Folder); err != nil {
@@ -175,57 +179,8 @@ func (c *Coordinator) openFederation(ctx context.Context) (err error) {
 			observe(note)
 		}
 	}
-	c.metrics = newCounters()
-	c.federation, err = network.Open(ctx, federation)
+	c.federation, err = network.New(federation)
 	return err
-}
-
-// serve makes the servers and starts them.
-func (c *Coordinator) serve() error {
-	silos := c.config.Silos
-	silos.Federation, silos.Identify, silos.Enrol, silos.Log = c.federation, c.identify, c.enrol, c.config.Log
-	service, err := silo.NewServer(silos)
-	if err != nil {
-		return err
-	}
-	if c.config.Guests != nil {
-		guests, err := c.config.Guests(c.federation, c.registrar)
-		if err != nil {
-			return err
-		}
-		c.guests = guests
-	}
-	options := append(silo.ServerOptions(silos.Pace), grpc.Creds(listen.Credentials()))
-	c.members = grpc.NewServer(options...)
-	service.Register(c.members)
-	// Whoever has no certificate and asks nothing is hung up on, and may come again.
-	c.open = grpc.NewServer(append(append(options, silo.OpenServer(silos.Pace)), c.config.Options...)...)
-	service.Register(c.open)
-	if c.guests != nil {
-		c.guests.Register(c.open)
-	}
-	c.pages = &http.Server{
-		Handler: c.handler(), MaxHeaderBytes: 16 << 10, ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(c.config.Log.Handler(), slog.LevelDebug),
-	}
-	for _, serve := range []func() error{
-		c.listener.Serve,
-		func() error { return c.members.Serve(c.listener.Members()) },
-		func() error { return c.open.Serve(c.listener.GRPC()) },
-		func() error { return c.pages.Serve(c.listener.HTTP()) },
-	} {
-		c.serving.Go(func() {
-			err := serve()
-			for _, normal := range []error{nil, net.ErrClosed, http.ErrServerClosed, grpc.ErrServerStopped} {
-				if errors.Is(err, normal) {
-					return
-				}
-			}
-			c.config.Log.Error("a server ended", "reason", err)
-		})
-	}
-	return nil
 }
 
 // Addr is where it listens.
@@ -234,23 +189,26 @@ func (c *Coordinator) Addr() net.Addr { return c.listener.Addr() }
 // Status is how the federation stands.
 func (c *Coordinator) Status() network.Status { return c.federation.Status() }
 
-// identify says which member is at the other end of a call.
-func (c *Coordinator) identify(ctx context.Context) (string, error) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			return c.registrar.Member(ctx, info.State)
+// Used is how many data points each member used in the last round it took part in: as many as it declared, unless it is a
+// client of Flower's, which says how many with every update. It is 0 for those who took part in none.
+func (c *Coordinator) Used(ctx context.Context) ([]int, error) {
+	used := make([]int, len(c.config.Federation.Members))
+	run, err := c.record.Latest(ctx)
+	if err != nil || run == nil {
+		return used, err
+	}
+	deliveries, err := c.record.Deliveries(ctx, run, 0)
+	for _, d := range deliveries { // by rounds
+		if d.Member >= 0 && d.Member < len(used) {
+			used[d.Member] = cmp.Or(d.Examples, d.Declared)
 		}
 	}
-	return "", fmt.Errorf("%w: a member's certificate is needed", identity.ErrRevoked)
+	return used, err
 }
 
-// enrol exchanges a token for a certificate.
-func (c *Coordinator) enrol(ctx context.Context, token string, request []byte) (string, []byte, error) {
-	member, certificates, err := c.registrar.Enrol(ctx, token, request)
-	if errors.Is(err, network.ErrRecord) {
-		err = status.Error(codes.Unavailable, err.Error())
-	}
-	return member, certificates, err
+// Outsiders are those who were let in and are no members.
+func (c *Coordinator) Outsiders(ctx context.Context) ([]store.Admission, error) {
+	return c.record.Outsiders(ctx, c.config.Federation.Members)
 }
 
 // note counts and logs what happens, and notices which members have heard of the end.
@@ -276,7 +234,7 @@ func (c *Coordinator) note(n network.Note) {
 func (c *Coordinator) log(n network.Note) {
 	level := slog.LevelInfo
 	switch n.Kind {
-	case network.Refused, network.Stale, network.Failed, network.Late:
+	case network.Refused, network.Stale, network.Failed, network.Late, network.TurnedAway:
 		level = slog.LevelWarn
 	}
 	var args []any
@@ -339,41 +297,6 @@ func (c *Coordinator) untold() []string {
 		}
 	}
 	return names
-}
-
-// hangUp stops listening and ends all conversations. Clients are told that the server goes away.
-func (c *Coordinator) hangUp() {
-	c.stopped.Do(func() {
-		if c.listener != nil {
-			_ = c.listener.Close() // nothing was written to it
-		}
-		var group sync.WaitGroup
-		for _, server := range []*grpc.Server{c.members, c.open} {
-			if server == nil {
-				continue
-			}
-			group.Go(func() {
-				done := make(chan struct{})
-				go func() {
-					server.GracefulStop()
-					close(done)
-				}()
-				select {
-				case <-done:
-				case <-time.After(200 * time.Millisecond): // silos that wait for work do so for hours
-					server.Stop()
-					<-done
-				}
-			})
-		}
-		group.Wait()
-		if c.guests != nil {
-			c.guests.Close()
-		}
-		if c.pages != nil {
-			_ = c.pages.Close() // its connections are only read from
-		}
-	})
 }
 
 // Close ends everything.

@@ -125,15 +125,19 @@ func (h *house) join(name string) *identity.Card {
 
 // run runs a silo to its end.
 func (h *house) run(card *identity.Card, contribution int) error {
-	runner := &silo.Runner{
+	return h.runner(card, contribution).Run(h.t.Context())
+}
+
+func (h *house) runner(card *identity.Card, contribution int) *silo.Runner {
+	return &silo.Runner{
 		Address: h.config.Address, TLS: card.Config(), Folder: h.t.TempDir(),
 		Prepare: silo.Source{Name: "fashion", Contribution: contribution}.Prepare,
 		Pace:    silo.Pace{FirstRetry: 20 * time.Millisecond, LastRetry: 100 * time.Millisecond},
 	}
-	return runner.Run(h.t.Context())
 }
 
-func (h *house) get(path string) (int, string) {
+// roots are what a client trusts that was given the authority's file.
+func (h *house) roots() *x509.CertPool {
 	h.t.Helper()
 	roots := x509.NewCertPool()
 	text, err := os.ReadFile(filepath.Join(coordinator.IdentityFolder(h.folder), "authority.pem"))
@@ -141,7 +145,12 @@ func (h *house) get(path string) (int, string) {
 		h.t.Fatal(err)
 	}
 	roots.AppendCertsFromPEM(text)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	return roots
+}
+
+func (h *house) get(path string) (int, string) {
+	h.t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: h.roots()}}}
 	defer client.CloseIdleConnections()
 	response, err := client.Get("https://" + h.config.Address + path)
 	if err != nil {
@@ -176,6 +185,11 @@ func TestFromInvitationToResult(t *testing.T) {
 	c := h.open()
 	if code, body := h.get("/healthz"); code != http.StatusOK || body != "waiting for members\n" {
 		t.Errorf("%d %q", code, body)
+	}
+	for _, page := range []string{"/status", "/metrics"} {
+		if code, text := h.get(page); code != http.StatusOK || !strings.Contains(text, "phase") || strings.Contains(text, "accuracy") {
+			t.Errorf("%s before the first round: %d %s", page, code, text)
+		}
 	}
 	var group sync.WaitGroup
 	for _, member := range h.job.Members {
@@ -213,6 +227,54 @@ func TestFromInvitationToResult(t *testing.T) {
 	}
 	if code, _ := h.get("/elsewhere"); code != http.StatusNotFound {
 		t.Errorf("elsewhere: %d", code)
+	}
+}
+
+// sparing is a trainer that trains on less than it was asked for, as clients of Flower's may.
+type sparing struct {
+	federated.Trainer
+	examples int
+}
+
+func (s sparing) Train(ctx context.Context, task federated.Task) (federated.Update, error) {
+	trained, err := s.Trainer.Train(ctx, task)
+	trained.Examples = s.examples - task.Round
+	return trained, err
+}
+
+// What a member used is what it said last, whatever it had declared.
+func TestUsed(t *testing.T) {
+	h := build(t, 2)
+	c := h.open()
+	var group sync.WaitGroup
+	for i, card := range []*identity.Card{h.join("north"), h.join("south")} {
+		runner := h.runner(card, h.job.Members[i].Contribution)
+		if i == 1 {
+			prepare := runner.Prepare
+			runner.Prepare = func(ctx context.Context, terms silo.Terms) (*silo.Prepared, error) {
+				prepared, err := prepare(ctx, terms)
+				if err == nil {
+					prepared.Trainer = sparing{prepared.Trainer, 72}
+				}
+				return prepared, err
+			}
+		}
+		group.Go(func() {
+			if err := runner.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if used, err := c.Used(t.Context()); err != nil || !slices.Equal(used, []int{0, 0}) {
+		t.Errorf("before it begins: %v, %v", used, err)
+	}
+	if _, err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Linger(t.Context())
+	group.Wait()
+	if used, err := c.Used(t.Context()); err != nil || !slices.Equal(used, []int{200, 70}) {
+		t.Errorf("used %v, %v", used, err)
 	}
 }
 
@@ -261,51 +323,6 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 	again.Linger(t.Context())
 	group.Wait()
 	h.same(result)
-}
-
-func TestWhoIsNotLetIn(t *testing.T) {
-	h := build(t, 1)
-	c := h.open()
-	stranger := h.join("stranger") // invited, but no member of the scenario
-	if err := h.run(stranger, 100); !errors.Is(err, silo.ErrRejected) || !strings.Contains(err.Error(), "stranger") {
-		t.Errorf("a stranger: %v", err)
-	}
-	card := h.join("north")
-	record, err := store.Open(t.Context(), h.folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer record.Close()
-	if _, err := record.Revoke(t.Context(), "north"); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.run(card, 100); !errors.Is(err, silo.ErrRejected) {
-		t.Errorf("revoked while the coordinator runs: %v", err)
-	}
-	token := h.invite("south")
-	config := token.FirstContact()
-	request, err := identity.Request(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := silo.Enrol(t.Context(), h.config.Address, config, "grange-token-1-x", request); !errors.Is(err, silo.ErrRejected) {
-		t.Errorf("no token: %v", err)
-	}
-	if _, err := coordinator.Open(t.Context(), h.config); !errors.Is(err, store.ErrBusy) {
-		t.Errorf("a second one in the folder: %v", err)
-	}
-	other := build(t, 1)
-	other.config.Address = h.config.Address
-	if _, err := coordinator.Open(t.Context(), other.config); !errors.Is(err, coordinator.ErrListen) {
-		t.Errorf("the same port: %v", err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	h.config.Federation.Identity = map[string]string{"seed": "4"}
-	if _, err := coordinator.Open(t.Context(), h.config); !errors.Is(err, store.ErrOther) {
-		t.Errorf("another run in the folder: %v", err)
-	}
 }
 
 func TestLogsNoSecrets(t *testing.T) {

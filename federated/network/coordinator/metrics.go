@@ -118,7 +118,9 @@ func (s state) Collect(metrics chan<- prometheus.Metric) {
 	gauge(descDeclared, float64(declared))
 	gauge(descConnected, float64(connected))
 	gauge(descDelivered, float64(delivered))
-	gauge(descAccuracy, status.Accuracy)
+	if status.Accuracy != nil {
+		gauge(descAccuracy, *status.Accuracy)
+	}
 	gauge(descPhase, 1, status.Phase)
 	gauge(descOpen, float64(s.c.listener.Connections()))
 	metrics <- prometheus.MustNewConstMetric(descIn, prometheus.CounterValue, float64(in))

@@ -14,10 +14,14 @@ func (c *Coordinator) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", c.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(c.register(), promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /status", c.status)
+	var handler http.Handler
 	if c.guests != nil {
-		if handler := c.guests.Handler(); handler != nil {
-			mux.Handle("/v1/", handler)
-		}
+		handler = c.guests.Handler()
+	}
+	if handler != nil {
+		mux.Handle("/v1/", handler)
+	} else {
+		mux.HandleFunc("/v1/fleet/", c.noFleetHere)
 	}
 	return mux
 }

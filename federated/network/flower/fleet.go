@@ -102,6 +102,7 @@ func (f *fleet) enter(ctx context.Context) (*node, error) {
 	}
 	member, err := f.federation.Member(known.Member)
 	if err != nil {
+		f.federation.TurnAway(known.Member)
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	n := f.present(known.ID, member)

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/pem"
+	"errors"
 	"fmt"
 )
 
@@ -18,11 +19,19 @@ func NodeID(key []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:])>>1 | 1
 }
 
+// ErrPrivateKey is a private key where a public one is wanted.
+var ErrPrivateKey = errors.New("it is a private key")
+
 // ParsePublicKey reads the public key of a SuperNode, PEM (SubjectPublicKeyInfo) or OpenSSH's line, and returns it as
 // DER. It must be an ECDSA key.
 func ParsePublicKey(text []byte) ([]byte, error) {
 	if len(text) > maxPEM {
 		return nil, fmt.Errorf("%w: a public key of %d bytes, expected %d at most", ErrRequest, len(text), maxPEM)
+	}
+	for _, mark := range []string{"PRIVATE KEY-----", "PuTTY-User-Key-File"} { // also where the rest of it is damaged
+		if bytes.Contains(text, []byte(mark)) {
+			return nil, fmt.Errorf("%w: %w", ErrRequest, ErrPrivateKey)
+		}
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {

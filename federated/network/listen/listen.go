@@ -25,6 +25,9 @@ import (
 // ErrRefused is why a connection was hung up on.
 var ErrRefused = errors.New("listen: connection refused")
 
+// ErrPlain is a connection that begins as gRPC without TLS does, which is not switched on.
+var ErrPlain = errors.New("it speaks without TLS, which is not switched on")
+
 // Config says how to listen. The zero value of each option is its default; TLS has none.
 type Config struct {
 	// TLS is the server's side of TLS. Its NextProtos must name http/1.1 before h2.
@@ -236,7 +239,7 @@ func (l *Listener) recognise(conn *counted) (*branch, net.Conn, error) {
 	case first[0] == 'P' && l.config.Plain: // the preface of HTTP/2
 		return l.grpc, whole, conn.SetDeadline(time.Time{})
 	case first[0] == 'P':
-		return nil, nil, fmt.Errorf("%w: it speaks without TLS, which is not switched on", ErrRefused)
+		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, ErrPlain)
 	default:
 		return nil, nil, fmt.Errorf("%w: it speaks no TLS", ErrRefused)
 	}

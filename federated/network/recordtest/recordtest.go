@@ -40,6 +40,7 @@ func Finished(round int) network.Finished {
 func Test(t *testing.T, fresh func(*testing.T) (open func() network.Record)) {
 	for name, test := range map[string]func(*testing.T, *tester){
 		"declarations": declarations, "deliveries": deliveries, "rounds": rounds, "rewind": rewind, "everything lost": everythingLost, "end": end,
+		"ended well": endedWell, "another run": another,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &tester{t: t, open: fresh(t)}
@@ -176,4 +177,40 @@ func end(t *testing.T, r *tester) {
 		r.holds(network.Saved{Finished: []network.Finished{Finished(1)}})
 	}
 	r.finish(2)
+}
+
+// endedWell ends a run that has all its rounds: that is remembered, until one of them is lost.
+func endedWell(t *testing.T, r *tester) {
+	var all []network.Finished
+	for round := 1; round <= Info.Rounds; round++ {
+		r.finish(round)
+		all = append(all, Finished(round))
+	}
+	r.do(r.End(t.Context(), errors.New("no power")))
+	r.holds(network.Saved{Finished: all})
+	r.do(r.End(t.Context(), nil))
+	for range 2 {
+		r.holds(network.Saved{Finished: all, Ended: true})
+	}
+	r.do(r.Rewind(t.Context(), Info.Rounds-1))
+	r.holds(network.Saved{Finished: all[:Info.Rounds-1]})
+	r.finish(Info.Rounds)
+	r.holds(network.Saved{Finished: all})
+}
+
+// another run takes the place of one that nobody has taken part in, and of no other.
+func another(t *testing.T, r *tester) {
+	other := Info
+	other.Identity = map[string]string{"seed": "2"}
+	r.Record = r.open()
+	if saved, err := r.Resume(t.Context(), other); err != nil || len(saved.Declarations) > 0 {
+		t.Errorf("in place of a run without members: %+v, %v", saved, err)
+	}
+	r.holds(network.Saved{}) // and back
+	declaration := network.Declaration{Member: 1, Contribution: 1, Data: 2}
+	r.do(r.Declare(t.Context(), declaration))
+	if _, err := r.Resume(t.Context(), other); err == nil {
+		t.Error("it takes the place of a run with a member")
+	}
+	r.holds(network.Saved{Declarations: []network.Declaration{declaration}})
 }

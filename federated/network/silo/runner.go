@@ -196,8 +196,11 @@ func (r *Runner) join(ctx context.Context, client wire.FederationClient) error {
 	}
 	if r.prepared == nil || terms.Run != r.terms.Run || terms.Member != r.terms.Member {
 		prepared, err := r.Prepare(ctx, terms)
+		if err != nil && !errors.Is(err, ErrTerms) {
+			err = fmt.Errorf("%w: %w", ErrTerms, err)
+		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrTerms, err)
+			return err
 		}
 		if r.incoming, err = newIncoming(terms.Spec); err != nil {
 			return err

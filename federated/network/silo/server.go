@@ -162,6 +162,7 @@ func (s *Server) member(ctx context.Context) (int, error) {
 	}
 	member, err := s.config.Federation.Member(name)
 	if err != nil {
+		s.config.Federation.TurnAway(name)
 		return 0, status.Error(codes.PermissionDenied, err.Error())
 	}
 	return member, nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"grange/federated/network/identity"
@@ -160,4 +161,13 @@ func (s *Store) Admissions(ctx context.Context) ([]Admission, error) {
 		(SELECT count(*) FROM nodes n WHERE n.member = m.member AND revoked IS NULL)
 		FROM (SELECT member FROM invitations UNION SELECT member FROM certificates UNION SELECT member FROM nodes) m ORDER BY m.member`)
 	return list, s.explain("reading who was admitted", err)
+}
+
+// Outsiders are those who can come in and are not among some members, by name.
+func (s *Store) Outsiders(ctx context.Context, members []string) ([]Admission, error) {
+	admitted, err := s.Admissions(ctx)
+	return slices.DeleteFunc(admitted, func(a Admission) bool {
+		invited := a.Invited != nil && a.Invited.After(s.now())
+		return slices.Contains(members, a.Member) || !invited && a.Certificates == 0 && a.Nodes == 0
+	}), err
 }

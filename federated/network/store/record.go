@@ -6,10 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"grange/federated/network"
@@ -19,33 +16,27 @@ import (
 // maxNotes is how many notes are kept: whoever makes much noise does not fill the disk.
 const maxNotes = 200_000
 
-// Resume is network.Record's: a folder holds one run.
+// Resume is network.Record's: a folder holds one run. A run that nobody has taken part in gives way to another: it was a
+// start with the wrong file, or with a mistake in it.
 func (s *Store) Resume(ctx context.Context, info network.RunInfo) (network.Saved, error) {
 	var saved network.Saved
-	identity, err := json.Marshal(info.Identity)
-	if err != nil {
-		return saved, fmt.Errorf("%w: %w", network.ErrRecord, err)
-	}
-	members, err := json.Marshal(info.Members)
-	if err != nil {
-		return saved, fmt.Errorf("%w: %w", network.ErrRecord, err)
-	}
-	err = s.write(ctx, "taking up the run", func(tx *sql.Tx) error {
+	err := s.write(ctx, "taking up the run", func(tx *sql.Tx) error {
 		there, err := latest(ctx, tx)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			result, err := tx.ExecContext(ctx, `INSERT INTO runs (name, scenario, identity, members, rounds, started) VALUES (?, ?, ?, ?, ?, ?)`,
-				info.Name, blob(info.Scenario), string(identity), string(members), info.Rounds, info.Started.UnixNano())
+		if errors.Is(err, sql.ErrNoRows) {
+			return s.begin(ctx, tx, info)
+		}
+		if err != nil {
+			return err
+		}
+		if other := there.same(info); other != nil {
+			forgotten, err := forget(ctx, tx, there.id)
 			if err != nil {
 				return err
 			}
-			s.run, err = result.LastInsertId()
-			return err
-		case err != nil:
-			return err
-		}
-		if err := there.same(info); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrOther, s.path(), err)
+			if !forgotten {
+				return fmt.Errorf("%w: %s: %w", ErrOther, s.path(), other)
+			}
+			return s.begin(ctx, tx, info)
 		}
 		s.run = there.id
 		if saved, err = s.saved(ctx, tx); err != nil {
@@ -54,31 +45,56 @@ func (s *Store) Resume(ctx context.Context, info network.RunInfo) (network.Saved
 		if len(saved.Finished) > info.Rounds {
 			return fmt.Errorf("%w: %s: %d rounds are finished, and only %d are asked for", ErrOther, s.path(), len(saved.Finished), info.Rounds)
 		}
-		// It may go on for longer than was first planned, and it is open again.
-		_, err = tx.ExecContext(ctx, `UPDATE runs SET rounds = ?, scenario = ?, ended = NULL, failure = NULL WHERE id = ?`,
-			info.Rounds, blob(info.Scenario), s.run)
-		return err
+		// It may go on for longer than was first planned, and then it is open again.
+		saved.Ended = there.Ended != nil && there.Failure == "" && len(saved.Finished) == info.Rounds
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET rounds = ?, scenario = ? WHERE id = ?`, info.Rounds, blob(info.Scenario), s.run); err != nil || saved.Ended {
+			return err
+		}
+		return s.reopen(ctx, tx)
 	})
 	return saved, err
 }
 
-// same says how a run differs from the one that is asked for, if it does.
-func (r *Run) same(info network.RunInfo) error {
-	if r.Name != info.Name {
-		return fmt.Errorf("it is of %q, not of %q", r.Name, info.Name)
+// begin writes a run that is not there yet.
+func (s *Store) begin(ctx context.Context, tx *sql.Tx, info network.RunInfo) error {
+	identity, err := json.Marshal(info.Identity)
+	if err != nil {
+		return err
 	}
-	if !slices.Equal(r.Members, info.Members) {
-		return fmt.Errorf("its members are %s, not %s", strings.Join(r.Members, ", "), strings.Join(info.Members, ", "))
+	members, err := json.Marshal(info.Members)
+	if err != nil {
+		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(info.Identity)) {
-		if was, now := r.Identity[key], info.Identity[key]; was != now {
-			return fmt.Errorf("its %s is %.200s, not %.200s", key, was, now)
+	result, err := tx.ExecContext(ctx, `INSERT INTO runs (name, scenario, identity, members, rounds, started) VALUES (?, ?, ?, ?, ?, ?)`,
+		info.Name, blob(info.Scenario), string(identity), string(members), info.Rounds, info.Started.UnixNano())
+	if err != nil {
+		return err
+	}
+	s.run, err = result.LastInsertId()
+	return err
+}
+
+// forget removes a run, unless somebody has taken part in it.
+func forget(ctx context.Context, tx *sql.Tx, run int64) (bool, error) {
+	for _, table := range []string{"declarations", "rounds", "deliveries"} {
+		var rows int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+` WHERE run = ?`, run).Scan(&rows); err != nil || rows > 0 {
+			return false, err
 		}
 	}
-	if len(r.Identity) != len(info.Identity) {
-		return errors.New("it was described in another way")
+	// Its notes speak of members by their numbers, which are others now.
+	for _, statement := range []string{`DELETE FROM notes WHERE run = ?`, `DELETE FROM runs WHERE id = ?`} {
+		if _, err := tx.ExecContext(ctx, statement, run); err != nil {
+			return false, err
+		}
 	}
-	return nil
+	return true, nil
+}
+
+// reopen forgets that the run has ended.
+func (s *Store) reopen(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `UPDATE runs SET ended = NULL, failure = NULL WHERE id = ?`, s.run)
+	return err
 }
 
 // saved reads what a Federation goes on from.
@@ -169,7 +185,7 @@ func (s *Store) Rewind(ctx context.Context, finished int) error {
 				return err
 			}
 		}
-		return nil
+		return s.reopen(ctx, tx)
 	})
 }
 

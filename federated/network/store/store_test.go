@@ -172,11 +172,11 @@ func TestAnotherRunInTheFolder(t *testing.T) {
 	resume(t, s)
 	do(t, s.Deliver(t.Context(), delivery(1, 0)), s.Finish(t.Context(), finished(1)), s.Finish(t.Context(), finished(2)))
 	for what, change := range map[string]func(*network.RunInfo){
-		`not of "banks"`:    func(i *network.RunInfo) { i.Name = "banks" },
-		"members are north": func(i *network.RunInfo) { i.Members = []string{"a"} },
-		"its seed is 1":     func(i *network.RunInfo) { i.Identity = map[string]string{"seed": "2", "model": "mlp"} },
-		"another way":       func(i *network.RunInfo) { i.Identity = map[string]string{"seed": "1"} },
-		"only 1 are asked":  func(i *network.RunInfo) { i.Rounds = 1 },
+		`not of "banks"`:                     func(i *network.RunInfo) { i.Name = "banks" },
+		"members are north":                  func(i *network.RunInfo) { i.Members = []string{"a"} },
+		"training.seed is 1, now 2":          func(i *network.RunInfo) { i.Identity = map[string]string{"seed": "2", "model": "mlp"} },
+		"training.model is mlp, now not set": func(i *network.RunInfo) { i.Identity = map[string]string{"seed": "1"} },
+		"only 1 are asked":                   func(i *network.RunInfo) { i.Rounds = 1 },
 	} {
 		other := info
 		change(&other)
@@ -189,6 +189,36 @@ func TestAnotherRunInTheFolder(t *testing.T) {
 	saved, err := s.Resume(t.Context(), longer)
 	if err != nil || len(saved.Finished) != 2 || saved.Deliveries != nil {
 		t.Errorf("for longer: %+v, %v", saved, err)
+	}
+}
+
+// What differs is named by its key in the scenario, and nothing else of it is shown.
+func TestWhatDiffers(t *testing.T) {
+	const members = `[{"Name":"north","Data":3,"Noise":{"Rate":0,"Transition":null}},{"Name":"south","Data":4,"Noise":{"Rate":0,"Transition":null}}]`
+	for _, test := range []struct{ key, was, now, want string }{
+		{"local training", `{"Epochs":5,"Rate":0.1,"Decay":0}`, `{"Epochs":5,"Rate":0.05,"Decay":0}`, "training.rate is 0.1, now 0.05"},
+		{"local training", `{"Rate":0.1,"Decay":0}`, `{"Rate":0.1,"Decay":0.001}`, "training.weight_decay is 0, now 0.001"},
+		{"members", members, strings.Replace(members, `"Data":4`, `"Data":5`, 1), "members.south.data is 4, now 5"},
+		{"members", members, strings.Replace(members, `"Rate":0`, `"Rate":0.2`, 1), "members.north.noise is 0, now 0.2"},
+		{"members", members, strings.Replace(members, `null`, `[[1,0],[0,1]]`, 1), "members.north.transition is not set, now a list"},
+		{"split", "uniform 0", "dirichlet 0.5", "training.split is uniform 0, now dirichlet 0.5"},
+		{"data set", strings.Repeat("a", 64), strings.Repeat("b", 64), "training.dataset has other images or labels than it had: fingerprint aaaaaaaaaaaa…, now bbbbbbbbbbbb…"},
+		{"start", "", "pytorch", "training.start is not set, now pytorch"},
+	} {
+		folder := t.TempDir()
+		fresh(t, folder)
+		s := lead(t, folder)
+		one := info
+		one.Identity = map[string]string{test.key: test.was}
+		if test.was == "" {
+			one.Identity = nil
+		}
+		_, err := s.Resume(t.Context(), one)
+		do(t, err, s.Declare(t.Context(), network.Declaration{Contribution: 1, Data: 1}))
+		one.Identity = map[string]string{test.key: test.now}
+		if _, err := s.Resume(t.Context(), one); !errors.Is(err, store.ErrOther) || !strings.HasSuffix(err.Error(), ": "+test.want) {
+			t.Errorf("got %v, want %s", err, test.want)
+		}
 	}
 }
 
