@@ -255,6 +255,21 @@ func progress(t *testing.T, folder string, more int) bool {
 	}
 }
 
+// ended says whether the run in a coordinator's record is over.
+func ended(t *testing.T, folder string) bool {
+	t.Helper()
+	record, err := store.Read(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer record.Close()
+	run, err := record.Latest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Ended != nil
+}
+
 // freeAddress is an address that nobody listens on at the moment.
 func freeAddress(t *testing.T) string {
 	t.Helper()
