@@ -21,13 +21,13 @@ type Normalizer struct {
 }
 
 // Moments measures the channels of the images.
-func (images *Images) Moments() Moments {
-	channels := images.Shape.Channels
-	area := images.Shape.Height * images.Shape.Width
-	m := Moments{Mean: make([]float64, channels), Deviation: make([]float64, channels)}
+func (m *Images) Moments() Moments {
+	channels := m.Shape.Channels
+	area := m.Shape.Height * m.Shape.Width
+	found := Moments{Mean: make([]float64, channels), Deviation: make([]float64, channels)}
 	histograms := make([][256]int, channels)
-	for i := range images.Len() {
-		image := images.Image(i)
+	for i := range m.Len() {
+		image := m.Image(i)
 		for c := range channels {
 			for _, value := range image[c*area : (c+1)*area] {
 				histograms[c][value]++
@@ -35,9 +35,9 @@ func (images *Images) Moments() Moments {
 		}
 	}
 	for c := range channels {
-		m.Mean[c], m.Deviation[c] = moments(&histograms[c])
+		found.Mean[c], found.Deviation[c] = moments(&histograms[c])
 	}
-	return m
+	return found
 }
 
 // NewNormalizer measures the channels of a set of images, as a rule the training set. A channel that is constant gets

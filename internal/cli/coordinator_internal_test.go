@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,7 +16,8 @@ import (
 // A silo's data sets are found by another flag than those of other commands.
 func TestSiloHintNamesItsFlag(t *testing.T) {
 	err := siloError(fmt.Errorf("%w: %w: cifar10", silo.ErrTerms, dataset.ErrMissing), "silo")
-	if hinted, ok := err.(*hintError); !ok || !strings.Contains(hinted.try, "--data-dir DIR") {
+	var hinted *hintError
+	if !errors.As(err, &hinted) || !strings.Contains(hinted.try, "--data-dir DIR") {
 		t.Errorf("got %#v", err)
 	}
 }

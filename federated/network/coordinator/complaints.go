@@ -77,7 +77,7 @@ func (c *complaints) about(from, what string, args ...any) {
 // unknownCall answers calls of services that are not offered: those of Flower's clients with what is missing.
 func (c *Coordinator) unknownCall(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
-	what := ""
+	var what string
 	switch {
 	case strings.HasPrefix(method, "/flwr.proto.FlowerService/"):
 		what = noSeats
