@@ -65,7 +65,7 @@ type coalitionDeviation struct {
 	others     []holding
 	noise      float64
 	equal      float64
-	definition *plain    // answers for a contribution of zero, and where rounding decides
+	definition *plain    // answers for a contribution of zero
 	total      []float64 // per coalition of others
 	wrong      []float64
 	accuracy   []float64
@@ -159,7 +159,7 @@ func (d *coalitionDeviation) Bound(lo, hi int64) interval.Jet {
 		positive = positive || value.Value.Hi > 0
 		sum = sum.Add(value.Scale(-1).PositivePart())
 	}
-	if !positive {
+	if !positive { // all indices are clipped: an equal split
 		return interval.Constant(d.equal)
 	}
 	return clipped(accuracy, own, sum, d.equal)

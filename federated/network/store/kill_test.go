@@ -10,6 +10,7 @@ import (
 
 	"grange/federated/network"
 	"grange/federated/network/objects"
+	"grange/federated/network/recordtest"
 	"grange/federated/network/store"
 )
 
@@ -41,7 +42,7 @@ func writeForever(folder string) error {
 	}
 	for round := len(saved.Finished) + 1; ; round++ {
 		for member := range info.Members {
-			if err := s.Deliver(ctx, delivery(round, member)); err != nil {
+			if err := s.Deliver(ctx, recordtest.Delivery(round, member)); err != nil {
 				return err
 			}
 			fmt.Printf("delivery %d %d\n", round, member)
@@ -49,7 +50,7 @@ func writeForever(folder string) error {
 				return err
 			}
 		}
-		if err := s.Finish(ctx, finished(round)); err != nil {
+		if err := s.Finish(ctx, recordtest.Finished(round)); err != nil {
 			return err
 		}
 		fmt.Printf("finish %d\n", round)

@@ -16,10 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"grange/federated"
 	"grange/federated/network"
 	"grange/federated/network/identity"
-	"grange/federated/network/objects"
+	"grange/federated/network/recordtest"
 	"grange/federated/network/store"
 )
 
@@ -72,18 +71,6 @@ func do(t *testing.T, errs ...error) {
 	}
 }
 
-func delivery(round, member int) network.Delivery {
-	return network.Delivery{Round: round, Member: member, Update: objects.Digest{byte(round), byte(member)}, Examples: 90, Loss: 0.1 * float64(member+1)}
-}
-
-func finished(round int) network.Finished {
-	return network.Finished{
-		Round: federated.Round{Round: round, Accuracy: 1.0 / 3, Loss: math.Pi, Training: math.Inf(1),
-			Absent: []federated.Absence{{Member: 2, Name: "east", Reason: "late"}}},
-		Model: objects.Digest{9, byte(round)}, Warnings: []string{"round went on without east"},
-	}
-}
-
 func TestWhatIsWrittenIsFoundAgain(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a folder? 100% #1")
 	do(t, os.Mkdir(folder, 0o700))
@@ -96,25 +83,25 @@ func TestWhatIsWrittenIsFoundAgain(t *testing.T) {
 	ctx := t.Context()
 	changed := declaration
 	changed.Contribution = 120
-	do(t, s.Declare(ctx, declaration), s.Declare(ctx, changed), s.Deliver(ctx, delivery(1, 0)), s.Deliver(ctx, delivery(1, 1)),
-		s.Finish(ctx, finished(1)), s.Deliver(ctx, delivery(2, 1)), s.Deliver(ctx, delivery(2, 1)),
+	do(t, s.Declare(ctx, declaration), s.Declare(ctx, changed), s.Deliver(ctx, recordtest.Delivery(1, 0)), s.Deliver(ctx, recordtest.Delivery(1, 1)),
+		s.Finish(ctx, recordtest.Finished(1)), s.Deliver(ctx, recordtest.Delivery(2, 1)), s.Deliver(ctx, recordtest.Delivery(2, 1)),
 		s.Note(ctx, network.Note{Time: info.Started, Kind: network.Late, Round: 1, Member: 2, Text: "late"}))
-	undefined := delivery(2, 0)
+	undefined := recordtest.Delivery(2, 0)
 	undefined.Loss = math.NaN()
 	do(t, s.Deliver(ctx, undefined), s.Close())
 
 	s = lead(t, folder)
 	want := network.Saved{
-		Declarations: []network.Declaration{changed}, Finished: []network.Finished{finished(1)},
-		Deliveries: []network.Delivery{undefined, delivery(2, 1)},
+		Declarations: []network.Declaration{changed}, Finished: []network.Finished{recordtest.Finished(1)},
+		Deliveries: []network.Delivery{undefined, recordtest.Delivery(2, 1)},
 	}
 	if diff := cmp.Diff(resume(t, s), want, cmpopts.EquateNaNs()); diff != "" {
 		t.Error(diff)
 	}
-	if err := s.Deliver(ctx, delivery(1, 2)); !errors.Is(err, network.ErrRecord) || !strings.Contains(err.Error(), "round 1 does not follow round 1") {
+	if err := s.Deliver(ctx, recordtest.Delivery(1, 2)); !errors.Is(err, network.ErrRecord) || !strings.Contains(err.Error(), "round 1 does not follow round 1") {
 		t.Errorf("an update of a finished round: %v", err)
 	}
-	if err := s.Finish(ctx, finished(1)); !errors.Is(err, network.ErrRecord) {
+	if err := s.Finish(ctx, recordtest.Finished(1)); !errors.Is(err, network.ErrRecord) {
 		t.Errorf("a round a second time: %v", err)
 	}
 	do(t, s.End(ctx, errors.New("no power")))
@@ -170,7 +157,7 @@ func TestAnotherRunInTheFolder(t *testing.T) {
 	fresh(t, folder)
 	s := lead(t, folder)
 	resume(t, s)
-	do(t, s.Deliver(t.Context(), delivery(1, 0)), s.Finish(t.Context(), finished(1)), s.Finish(t.Context(), finished(2)))
+	do(t, s.Deliver(t.Context(), recordtest.Delivery(1, 0)), s.Finish(t.Context(), recordtest.Finished(1)), s.Finish(t.Context(), recordtest.Finished(2)))
 	for what, change := range map[string]func(*network.RunInfo){
 		`not of "banks"`:                     func(i *network.RunInfo) { i.Name = "banks" },
 		"members are north":                  func(i *network.RunInfo) { i.Members = []string{"a"} },
@@ -354,9 +341,9 @@ func TestFullDisk(t *testing.T) {
 	fresh(t, folder)
 	s := lead(t, folder)
 	resume(t, s)
-	do(t, s.Deliver(t.Context(), delivery(1, 0)))
+	do(t, s.Deliver(t.Context(), recordtest.Delivery(1, 0)))
 	do(t, s.Limit(t.Context(), 1)) // of pages; what is there stays
-	huge := finished(1)
+	huge := recordtest.Finished(1)
 	huge.Warnings = []string{strings.Repeat("x", 1<<20)}
 	if err := s.Finish(t.Context(), huge); !errors.Is(err, network.ErrRecord) || !strings.Contains(err.Error(), "full") {
 		t.Errorf("error %v", err)
@@ -378,10 +365,10 @@ func TestStoppedWhileWriting(t *testing.T) {
 	resume(t, s)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if err := s.Finish(stopped, finished(1)); !errors.Is(err, network.ErrRecord) || !errors.Is(err, context.Canceled) {
+	if err := s.Finish(stopped, recordtest.Finished(1)); !errors.Is(err, network.ErrRecord) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	do(t, s.Finish(t.Context(), finished(1)))
+	do(t, s.Finish(t.Context(), recordtest.Finished(1)))
 }
 
 func TestOlderVersionIsRenewed(t *testing.T) {
